@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sj_status parse(const sj_option *option, const char *text, int64_t *ns, sj_error *error)
+static sj_status parse_time(const sj_option *option, const char *text, int64_t *ns, sj_error *error)
 {
     static const struct {
         const char *name;
@@ -24,14 +24,14 @@ static sj_status parse(const sj_option *option, const char *text, int64_t *ns, s
 
 sj_status sj_moment_parse(const sj_option *option, void *values, const char *text, sj_error *error)
 {
-    return parse(option, text, (int64_t *)(void *)((char *)values + option->offset), error);
+    return parse_time(option, text, (int64_t *)(void *)((char *)values + option->offset), error);
 }
 
 sj_status sj_call_choice_from(const sj_option *option, void *values, const char *text,
                               sj_error *error)
 {
     sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
-    SJ_TRY(parse(option, text, &choice->from_ns, error));
+    SJ_TRY(parse_time(option, text, &choice->from_ns, error));
     choice->has_from = true;
     return SJ_OK;
 }
@@ -40,7 +40,7 @@ sj_status sj_call_choice_to(const sj_option *option, void *values, const char *t
                             sj_error *error)
 {
     sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
-    SJ_TRY(parse(option, text, &choice->to_ns, error));
+    SJ_TRY(parse_time(option, text, &choice->to_ns, error));
     choice->has_to = true;
     return SJ_OK;
 }
@@ -52,7 +52,7 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
                : -1;
 }
 
-static sj_status failed(sqlite3 *database, sqlite3_stmt *row, sj_error *error)
+static sj_status fail_and_finalize(sqlite3 *database, sqlite3_stmt *row, sj_error *error)
 {
     sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
     sqlite3_finalize(row);
@@ -64,7 +64,7 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
 {
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(database, sj_call_choice_selection_sql, -1, &row, NULL) != SQLITE_OK) {
-        return failed(database, row, error);
+        return fail_and_finalize(database, row, error);
     }
     sqlite3_bind_int64(row, 1, session_id);
     sqlite3_bind_text(row, 2, choice->thread, -1, SQLITE_STATIC);
@@ -73,14 +73,14 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
     sqlite3_bind_int64(row, 5, choice->has_from ? choice->from_ns : -INT64_MAX);
     sqlite3_bind_int64(row, 6, choice->has_to ? choice->to_ns + 1 : INT64_MAX);
     if (sqlite3_step(row) != SQLITE_ROW) {
-        return failed(database, row, error);
+        return fail_and_finalize(database, row, error);
     }
-    const int64_t streams = sqlite3_column_int64(row, 1);
+    const int64_t chosen_streams = sqlite3_column_int64(row, 1);
     const int64_t phases = sqlite3_column_int64(row, 2);
     const int64_t all_streams = sqlite3_column_int64(row, 3);
-    const bool all =
-        choice->mark == NULL && !choice->has_from && !choice->has_to && streams == all_streams;
-    choice->selection = all ? NULL : sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+    const bool is_everything = choice->mark == NULL && !choice->has_from && !choice->has_to &&
+                               chosen_streams == all_streams;
+    choice->selection = is_everything ? NULL : sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
     sqlite3_finalize(row);
     if (phases == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
@@ -93,29 +93,30 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
                        "the session has no single calls to choose from: it recorded none, or they "
                        "stayed in their lab (`sojourn forward calls` gives them to the cluster)");
     }
-    if (streams == 0) {
+    if (chosen_streams == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "no such thread or process, or no time, is left; `sojourn sql \"SELECT "
                        "t.number, t.tid, t.name, p.pid FROM threads t JOIN processes p ON p.number "
                        "= t.process_number\"` lists them");
     }
-    return all || choice->selection != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+    return is_everything || choice->selection != NULL ? SJ_OK
+                                                      : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-/* Finds the functions that a pattern matches. Functions that the session never called are left out:
- * they have no call paths. */
+/* Writes the ids of the matching functions to `list`, as a JSON array. Skips functions that the
+ * session never called, because they have no call paths. */
 static sj_status find_functions(sqlite3 *database, int64_t session_id, const char *function,
                                 const char *module, char **list, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(database, sj_call_choice_functions_sql, -1, &row, NULL) != SQLITE_OK) {
-        return failed(database, row, error);
+        return fail_and_finalize(database, row, error);
     }
     sqlite3_bind_int64(row, 1, session_id);
     sqlite3_bind_text(row, 2, function, -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 3, module, -1, SQLITE_STATIC);
     if (sqlite3_step(row) != SQLITE_ROW) {
-        return failed(database, row, error);
+        return fail_and_finalize(database, row, error);
     }
     const int64_t count = sqlite3_column_int64(row, 1);
     *list = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));

@@ -16,7 +16,7 @@ typedef struct sj_call_choice {
     const char *module;   /* pattern of its file's name; NULL: all */
     /* pattern of function names; the tree shows the callers of these functions; NULL: none */
     const char *callers;
-    int64_t from_ns, to_ns;
+    int64_t from_ns, to_ns; /* since the session's start */
     bool has_from, has_to;
     /* JSON arrays from sj_call_choice_find, in memory of sqlite3_malloc. NULL: no restriction. */
     char *selection; /* [stream_id, from_ns, to_ns] of each chosen part of a stream */
@@ -24,18 +24,20 @@ typedef struct sj_call_choice {
     char *callees;   /* function_ids of the functions that `callers` names */
 } sj_call_choice;
 
-/* Parses a moment or a length in ns, such as "1.5s", "20ms", "3us" or "7ns". A number without a
- * unit is in seconds. Writes an int64_t at the option's offset in `values`. */
+/* Parses a moment or a duration, such as "1.5s", "20ms", "3us" or "7ns". A number without a unit is
+ * in seconds. Writes the nanoseconds as an int64_t at the option's offset in `values`. Fails with
+ * SJ_EINVAL. */
 sj_status sj_moment_parse(const sj_option *option, void *values, const char *text, sj_error *error);
 
-/* Parse --from and --to. The option's offset is that of an sj_call_choice. */
+/* Parse --from and --to into the sj_call_choice at the option's offset in `values`. Fail with
+ * SJ_EINVAL. */
 sj_status sj_call_choice_from(const sj_option *option, void *values, const char *text,
                               sj_error *error);
 sj_status sj_call_choice_to(const sj_option *option, void *values, const char *text,
                             sj_error *error);
 
 /* Returns -1 if the time window is valid. If the window ends before it begins, prints a message and
- * returns the exit code. Call it when all options are parsed. */
+ * returns the exit code. Call this function after all options are parsed. */
 int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice);
 
 /* clang-format off */
@@ -65,12 +67,12 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
      .help = "who calls these functions: they are the roots, their callers below"}
 /* clang-format on */
 
-/* Finds in a session what the options name. Fails with SJ_ENOTFOUND if a thread, process, mark or
- * function does not exist; the message says how to list them. Fails with SJ_EIO if the database
+/* Fills selection, functions and callees of the choice from its options. Fails with SJ_ENOTFOUND if
+ * the session has no such thread, process, mark or function. Fails with SJ_EIO if the database
  * cannot be read, and with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id,
                                             sj_call_choice *choice, sj_error *error);
-/* Frees the arrays; the choice can be found again. Safe on a zeroed choice. */
+/* Frees the arrays. sj_call_choice_find can then fill them again. Safe on a zeroed choice. */
 void sj_call_choice_deinit(sj_call_choice *choice);
 
 /* Binds selection, functions and callees to the parameters ?11, ?12 and ?13 of a statement.

@@ -10,7 +10,7 @@ typedef struct clock_counts {
     int64_t adaptive;  /* sessions recorded with --clock adaptive, with or without such calls */
 } clock_counts;
 
-static clock_counts count(const sj_compare_side *side)
+static clock_counts count_sessions(const sj_compare_side *side)
 {
     clock_counts counts = {0};
     sqlite3_stmt *row = NULL;
@@ -28,8 +28,8 @@ static clock_counts count(const sj_compare_side *side)
 
 void sj_clock_mix_warn(const sj_command *command, const sj_compare_side sides[2])
 {
-    const clock_counts a = count(&sides[0]);
-    const clock_counts b = count(&sides[1]);
+    const clock_counts a = count_sessions(&sides[0]);
+    const clock_counts b = count_sessions(&sides[1]);
     const int64_t estimated = a.estimated + b.estimated;
     const int64_t sessions = a.sessions + b.sessions;
     if (estimated != 0 && estimated != sessions) {

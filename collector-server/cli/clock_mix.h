@@ -8,7 +8,7 @@
 
 /* Prints a warning on standard error if only some sessions of the two sides have calls that were
  * counted without a clock. The warning says whether the other sessions used another clock, or used
- * the same one but had no such calls. Sets that cannot be read cause no warning. Blocks on the
+ * --clock adaptive without such calls. Sets that cannot be read cause no warning. Blocks on the
  * databases. */
 void sj_clock_mix_warn(const sj_command *command, const sj_compare_side sides[2]);
 

@@ -8,31 +8,32 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder_now[PATH_MAX / 2]; /* for the signal handler; one database per process */
+static char temporary_folder[PATH_MAX / 2]; /* for the signal handler; one database per process */
 
-/* Removes the folder and its files. Async-signal-safe. */
-static void remove_files(const char *folder)
+/* Async-signal-safe. */
+static void remove_folder(const char *folder)
 {
     static const char *const names[] = {"cluster.db", "cluster.db-wal", "cluster.db-shm",
                                         "cluster.db-journal"};
-    const int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (place < 0) {
+    const int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd < 0) {
         return;
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        (void)unlinkat(place, names[i], 0);
+        (void)unlinkat(folder_fd, names[i], 0);
     }
-    (void)close(place);
+    (void)close(folder_fd);
     (void)rmdir(folder);
 }
 
-static void remove_and_end(int number)
+static void remove_folder_and_end(int number)
 {
-    remove_files(folder_now);
+    remove_folder(temporary_folder);
     (void)raise(number); /* ends the process, because of SA_RESETHAND */
 }
 
-/* Installs or removes the handler that removes the files when a signal ends the process. */
+/* Replaces the handler `before` of SIGINT, SIGTERM and SIGHUP with `after`. A signal with another
+ * handler keeps it. */
 static void change_handlers(void (*before)(int), void (*after)(int))
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -49,25 +50,26 @@ void sj_cluster_database_close(sj_cluster_database *database)
 {
     sj_cluster_mirror_close(database->mirror);
     database->mirror = NULL;
-    remove_files(database->folder);
-    change_handlers(remove_and_end, SIG_DFL);
+    remove_folder(database->folder);
+    change_handlers(remove_folder_and_end, SIG_DFL);
 }
 
 sj_status sj_cluster_database_open(const sj_forward_options *cluster, sj_cluster_database *database,
                                    sj_error *error)
 {
-    const char *place = getenv("TMPDIR");
+    const char *parent = getenv("TMPDIR");
     *database = (sj_cluster_database){0};
-    const int length = snprintf(folder_now, sizeof(folder_now), "%s/sojourn-cluster-XXXXXX",
-                                place != NULL && place[0] != '\0' ? place : "/tmp");
-    /* before mkdtemp, which writes the name and creates the folder */
-    change_handlers(SIG_DFL, remove_and_end);
-    if (length >= (int)sizeof(folder_now) || mkdtemp(folder_now) == NULL) {
-        change_handlers(remove_and_end, SIG_DFL);
+    const int length =
+        snprintf(temporary_folder, sizeof(temporary_folder), "%s/sojourn-cluster-XXXXXX",
+                 parent != NULL && parent[0] != '\0' ? parent : "/tmp");
+    /* Before mkdtemp: a signal may come as soon as the folder exists. */
+    change_handlers(SIG_DFL, remove_folder_and_end);
+    if (length >= (int)sizeof(temporary_folder) || mkdtemp(temporary_folder) == NULL) {
+        change_handlers(remove_folder_and_end, SIG_DFL);
         return sj_fail(error, SJ_EIO, "cannot make a folder in %s for the cluster's sums: %s",
-                       place != NULL ? place : "/tmp", strerror(errno));
+                       parent != NULL ? parent : "/tmp", strerror(errno));
     }
-    memcpy(database->folder, folder_now, sizeof(folder_now));
+    memcpy(database->folder, temporary_folder, sizeof(temporary_folder));
     snprintf(database->path, sizeof(database->path), "%s/cluster.db", database->folder);
     const sj_status status =
         sj_cluster_mirror_open(cluster, database->path, &database->mirror, error);

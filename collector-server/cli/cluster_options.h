@@ -21,7 +21,7 @@
      .offset = (base) + offsetof(sj_forward_options, ca_file), \
      .help = "certificates that https:// trusts (PEM; default: the system's)"}
 
-/* An option of the commands that read a mirror of the cluster (cluster_mirror.h). */
+/* A row for commands that read a mirror of the cluster (cluster_mirror.h). */
 #define SJ_CLUSTER_LIST_OPTION(base) \
     {.name = "cluster-sessions", .argument = "N", .kind = SJ_ARG_NUMBER, .least = 1, \
      .most = 100000000, .offset = (base) + offsetof(sj_forward_options, most_sessions), \

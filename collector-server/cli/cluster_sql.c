@@ -9,7 +9,7 @@
 
 enum { VALUE_BYTES = 512, UUID_DIGITS = 32, NEEDS_BYTES = 32 };
 
-static const char *given_value(const sj_cluster_sql *sql, const char *name)
+static const char *find_given_value(const sj_cluster_sql *sql, const char *name)
 {
     const size_t length = strlen(name);
     for (size_t i = sql->parameter_count; i-- > 0;) {
@@ -61,13 +61,13 @@ static bool is_pattern(const sj_shipped_query *question, const char *name)
     return at != NULL && strchr("abcdefghijklmnopqrstuvwxyz_", at[length]) == NULL;
 }
 
-/* Returns the value of a parameter: called for each parameter while the statement is filled. A
- * pattern that cannot be converted becomes "". */
+/* Callback of sj_cluster_fill. Returns the value of a parameter, NULL if it has none. A pattern
+ * that cannot be converted becomes "". */
 static const char *find_value(void *context, const char *name)
 {
     sj_cluster_sql *sql = context;
     char *value = sql->held[0];
-    const char *text = given_value(sql, name);
+    const char *text = find_given_value(sql, name);
     if (strcmp(name, "session") == 0) {
         return sql->held[1];
     }
@@ -84,23 +84,23 @@ static const char *find_value(void *context, const char *name)
     return value;
 }
 
-static bool is_of_session(const char *text)
+static bool reads_session(const char *text)
 {
     return strstr(text, ":session") != NULL;
 }
 
 static sj_status choose_asked_session(sj_cluster_sql *sql, sj_error *error)
 {
-    const char *session = given_value(sql, "session");
+    const char *session = find_given_value(sql, "session");
     session = session != NULL ? session : sql->options->session;
     return choose_session(sql, session != NULL ? session : "last", sql->held[1], error);
 }
 
-/* The chosen session in the cluster: its lab, the number of its calls, and how many of them the lab
- * gave. */
+/* The chosen session, as the cluster stores it. */
 typedef struct session_place {
     char lab[UUID_DIGITS + 1];
-    unsigned long long calls, given;
+    unsigned long long calls; /* calls that the lab stored */
+    unsigned long long given; /* calls that the lab gave to the cluster */
 } session_place;
 
 static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error *error)
@@ -124,14 +124,14 @@ static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error 
                    : sj_fail(error, SJ_ENOTFOUND, "session %s was removed meanwhile", sql->held[1]);
 }
 
-/* Fails with the reason why the cluster cannot run the query, and with the command to run in the
- * lab. */
+/* Fails with the reason why the cluster cannot run the query. If the query exists in labs and reads
+ * one session, the message names the command to run in the lab. */
 static sj_status refuse_question(sj_cluster_sql *sql, const char *why, sj_error *error)
 {
     const char *name = sql->question->name;
-    const sj_shipped_query *of_lab = sj_shipped_query_find(name);
+    const sj_shipped_query *lab_query = sj_shipped_query_find(name);
     session_place place;
-    if (of_lab == NULL || !is_of_session(of_lab->text)) {
+    if (lab_query == NULL || !reads_session(lab_query->text)) {
         return sj_fail(error, SJ_EUNSUPPORTED, "the query '%s' is not for a cluster: %s", name,
                        why);
     }
@@ -143,7 +143,8 @@ static sj_status refuse_question(sj_cluster_sql *sql, const char *why, sj_error 
                    name, why, place.lab, name, sql->held[1]);
 }
 
-/* Fails if the lab gave no calls of the session. Else notes how many it gave. */
+/* Writes to sql->note how many calls of the session its lab gave. Fails if the session has calls
+ * and the lab gave none. */
 static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
 {
     session_place place;
@@ -159,7 +160,8 @@ static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
                          sql->cluster.url);
 }
 
-static sj_status fill(sj_cluster_sql *sql, const char *text, char **filled, sj_error *error)
+static sj_status fill_parameters(sj_cluster_sql *sql, const char *text, char **filled,
+                                 sj_error *error)
 {
     char needs[NEEDS_BYTES] = "";
     char why[VALUE_BYTES] = "";
@@ -167,7 +169,7 @@ static sj_status fill(sj_cluster_sql *sql, const char *text, char **filled, sj_e
         sj_shipped_query_field(sql->question, "refused", 0, why, sizeof(why))) {
         return refuse_question(sql, why, error);
     }
-    SJ_TRY(is_of_session(text) ? choose_asked_session(sql, error) : SJ_OK);
+    SJ_TRY(reads_session(text) ? choose_asked_session(sql, error) : SJ_OK);
     if (sql->question != NULL &&
         sj_shipped_query_field(sql->question, "needs", 0, needs, sizeof(needs))) {
         SJ_TRY(require_calls(sql, error));
@@ -175,12 +177,12 @@ static sj_status fill(sj_cluster_sql *sql, const char *text, char **filled, sj_e
     return sj_cluster_fill(text, find_value, sql, filled, error);
 }
 
-static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **result, bool *is_cut,
-                     sj_error *error)
+static sj_status run_query(sj_cluster_sql *sql, const char *text, sqlite3 **result, bool *is_cut,
+                           sj_error *error)
 {
     char *filled = NULL;
     SJ_TRY(sj_forward_clickhouse.check(sql->target, error));
-    SJ_TRY(fill(sql, text, &filled, error));
+    SJ_TRY(fill_parameters(sql, text, &filled, error));
     sj_status status = sj_clickhouse_count_shards(sql->target, &sql->answered, error);
     if (status == SJ_OK) {
         status = sj_cluster_ask(sql->target, filled, &sql->limits, result, is_cut, error);
@@ -189,8 +191,9 @@ static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **result, bo
     return status;
 }
 
-/* Prints which engine answered. Fails if it is unknown whether the result is complete. */
-static int say_engine(const sj_cluster_sql *sql, int code)
+/* Prints which engine ran the query. Returns `code`, or SJ_EXIT_FAILED if it is not known which
+ * shards took part. */
+static int print_engine(const sj_cluster_sql *sql, int code)
 {
     char line[512];
     sj_error error = {0};
@@ -215,11 +218,11 @@ static int print_result(sj_cluster_sql *sql, sqlite3 *result, bool is_cut)
     if (sql->note[0] != '\0') {
         fprintf(stderr, "sojourn %s: %s\n", sql->command->name, sql->note);
     }
-    return say_engine(sql, code);
+    return print_engine(sql, code);
 }
 
-/* Checks the parameters. A query that is refused in a cluster has no parameters there, so it
- * passes; `fill` then says why it is refused. */
+/* A query that clusters refuse has no parameters in its text for clusters, so it passes. Then
+ * `fill_parameters` fails with the reason. */
 static int check_parameters(const sj_cluster_sql *sql)
 {
     char why[VALUE_BYTES];
@@ -248,8 +251,8 @@ int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *q
     }
     sj_status status = sj_forward_clickhouse.open(&sql->cluster, &sql->target, &error);
     if (status == SJ_OK) {
-        status =
-            ask(sql, question != NULL ? sql->question->text : statement, &result, &is_cut, &error);
+        status = run_query(sql, question != NULL ? sql->question->text : statement, &result,
+                           &is_cut, &error);
     }
     code = status == SJ_OK ? print_result(sql, result, is_cut)
                            : sj_command_failed(sql->command, &error);

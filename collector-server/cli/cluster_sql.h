@@ -1,5 +1,5 @@
-/* `sojourn sql --cluster`: sends a query to a cluster of many labs and prints the result like that
- * of a database. */
+/* `sojourn sql --cluster`: sends a query to a cluster of many labs and prints the result as
+ * `sojourn sql` prints it for a database. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 
@@ -13,19 +13,20 @@ typedef struct sj_cluster_sql {
     const char *const *parameters; /* NAME=VALUE */
     size_t parameter_count;
     sj_cluster_limits limits;
-    sj_forward_target *target; /* set while a query runs, like `question` */
-    const sj_shipped_query *question;
-    char held[2][512]; /* computed parameter values; held[1] is the session */
+    /* Set by sj_cluster_sql_run: */
+    sj_forward_target *target;
+    const sj_shipped_query *question; /* NULL: the user gave a statement */
+    char held[2][512]; /* held[0]: the latest computed parameter value; held[1]: the session */
     char note[128];    /* a remark about the result; "": none */
-    uint64_t answered; /* number of shards that answered before the query */
+    uint64_t answered; /* number of shards that were counted before the query */
 } sj_cluster_sql;
 
-/* Runs a statement, or the shipped query named `question`; the other one is NULL. Prints on
- * standard error which engine answered, and fails if that is unknown. Returns an exit code, after a
- * message if it failed. */
+/* Runs `statement`, or the shipped query named `question`; one of the two is NULL. Prints the
+ * result, and on standard error which engine ran the query. Fails if that engine is not known.
+ * Returns an exit code; on failure also prints a message. */
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question);
 
-/* Prints the names of the shipped queries for a cluster. */
+/* Prints the names of all shipped queries for a cluster, each with the question that it answers. */
 void sj_cluster_sql_list(void);
 
 #endif

@@ -54,10 +54,10 @@ static int run_backup(int argc, char **argv)
     if (first == argc) {
         return sj_command_usage_error(&sj_command_backup, "which FILE is the copy to be?");
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_backup, argc, argv, first + 1, &request.database);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     sj_work_progress_start();
     sj_status status = sj_database_path(request.database, path, &error);

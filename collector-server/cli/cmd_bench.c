@@ -1,6 +1,6 @@
-/* Design notes. Each run works like `sojourn record`, in a process of its own and with the same
- * database. Each run is one session, and all sessions have one name: `diff` and `check` compare
- * sets of sessions with one name. */
+/* Design notes. Each run works like `sojourn record`, in a new process and with the same database.
+ * Each run is one session, and all sessions have one name: `diff` and `check` compare sets of
+ * sessions with one name. */
 #include "agent/host/clock.h"
 #include "agent/host/file_limit.h"
 #include "agent/host/own_limits.h"
@@ -37,8 +37,8 @@ typedef struct bench_options {
     int word_count;
 } bench_options;
 
-/* True if `word` is an option of this command, found in its table. All other words before "--" are
- * for `record`. */
+/* True if `word` is an option of this command. Other options before "--" are for `record`. Writes
+ * to `takes_value` whether the next word is the option's value. */
 static bool is_own(const char *word, bool *takes_value)
 {
     const bool is_long = strncmp(word, "--", 2) == 0;
@@ -58,8 +58,8 @@ static bool is_own(const char *word, bool *takes_value)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Copies this command's own options to `own`, and the other words to options->words for `record`.
- * Returns the number of own words. */
+/* Copies the options of `bench` to `own`, and the other words to options->words for `record`.
+ * Returns the number of words in `own`. */
 static int split_words(int argc, char **argv, char **own, bench_options *options)
 {
     int own_count = 0;
@@ -85,16 +85,17 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
     return own_count;
 }
 
-/* Runs the program in a child process. Returns the exit code of `record`. If not `is_kept`, runs
- * the program without recording it and returns its exit code. */
-static int record_once(const bench_options *options, bool is_kept)
+/* Records the program in a child process and returns the exit code of `record`. If not
+ * `is_recorded`, runs the program without recording it and returns its exit code. A program that a
+ * signal ended has the exit code 128 + signal. */
+static int record_once(const bench_options *options, bool is_recorded)
 {
     char *arguments[WORDS + FIXED_WORDS];
     int count = 0;
     arguments[count++] = (char *)"record";
     arguments[count++] = (char *)"--quiet";
     arguments[count++] = (char *)"--output";
-    arguments[count++] = (char *)(is_kept ? options->output : "/dev/null");
+    arguments[count++] = (char *)(is_recorded ? options->output : "/dev/null");
     arguments[count++] = (char *)"--name";
     arguments[count++] = (char *)options->name;
     for (int i = 0; i < options->word_count; i++) {
@@ -104,11 +105,11 @@ static int record_once(const bench_options *options, bool is_kept)
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        const int nothing = options->show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (nothing >= 0) {
-            (void)dup2(nothing, STDOUT_FILENO);
+        const int null_fd = options->show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null_fd >= 0) {
+            (void)dup2(null_fd, STDOUT_FILENO);
         }
-        if (!is_kept) {
+        if (!is_recorded) {
             char **program = options->words[0] != NULL && strcmp(options->words[0], "--") == 0
                                  ? (char **)options->words + 1
                                  : (char **)options->words;
@@ -128,8 +129,8 @@ static int record_once(const bench_options *options, bool is_kept)
                                  : SJ_EXIT_RECORD_FAILED;
 }
 
-/* Shows the number of the next run, and the remaining time if all runs take as long as the earlier
- * ones. */
+/* Shows the number of the next run. Shows the remaining time if it is 1 s or more, as estimated
+ * from the earlier runs. */
 static void show_run(const bench_options *options, int64_t run, uint64_t begun_ns)
 {
     const int64_t done = run + options->warmup;
@@ -168,15 +169,15 @@ typedef struct spread {
     double sum, squares, least, most;
 } spread;
 
-static void add_value(spread *values, double value, int64_t before)
+static void add_value(spread *values, double value, int64_t earlier_count)
 {
     values->sum += value;
     values->squares += value * value;
-    values->least = before == 0 || value < values->least ? value : values->least;
+    values->least = earlier_count == 0 || value < values->least ? value : values->least;
     values->most = value > values->most ? value : values->most;
 }
 
-static double deviation_of(const spread *values, int64_t count)
+static double standard_deviation(const spread *values, int64_t count)
 {
     const double mean = values->sum / (double)count;
     const double variance =
@@ -189,17 +190,17 @@ static void print_spread(const char *label, const spread *values, int64_t count)
     char text[4][SJ_DURATION_TEXT_BYTES];
     printf("  %-6s %s +- %s (%s to %s)\n", label,
            sj_format_duration((int64_t)(values->sum / (double)count), text[0]),
-           sj_format_duration((int64_t)deviation_of(values, count), text[1]),
+           sj_format_duration((int64_t)standard_deviation(values, count), text[1]),
            sj_format_duration((int64_t)values->least, text[2]),
            sj_format_duration((int64_t)values->most, text[3]));
 }
 
-/* Results of the stored runs. */
+/* The results of the stored runs. */
 typedef struct bench_result {
-    spread time, cpu;
+    spread time, cpu; /* nanoseconds */
     int64_t count;
     int64_t least_calls, most_calls; /* of one run */
-    int64_t lost_calls;
+    int64_t lost_calls;              /* of all runs */
 } bench_result;
 
 static int read_result(const bench_options *options, bench_result *result)
@@ -259,7 +260,7 @@ static void print_text(const bench_options *options, const bench_result *result)
 static json_t *describe_spread(const spread *values, int64_t count)
 {
     return json_pack("{sI sI sI sI}", "mean", (json_int_t)(values->sum / (double)count),
-                     "deviation", (json_int_t)deviation_of(values, count), "least",
+                     "deviation", (json_int_t)standard_deviation(values, count), "least",
                      (json_int_t)values->least, "most", (json_int_t)values->most);
 }
 
@@ -319,8 +320,8 @@ static int run_bench(int argc, char **argv)
     if (options.name == NULL) {
         options.name = "bench";
     }
-    const int ran = run_all(&options);
-    return ran == SJ_EXIT_OK ? print_result(&options) : ran;
+    const int run_code = run_all(&options);
+    return run_code == SJ_EXIT_OK ? print_result(&options) : run_code;
 }
 
 static const sj_option bench_table[] = {

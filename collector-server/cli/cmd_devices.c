@@ -20,10 +20,10 @@ static int run_devices(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_devices, argc, argv, first, &request.query.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     int exit_code = sj_query_open(&sj_command_devices, &request.query, &database, NULL);
     if (exit_code != SJ_EXIT_OK) {

@@ -44,67 +44,68 @@ enum {
     WHOLE_IS_COMPARABLE
 };
 
-/* Prints how many sessions the comparison needs, if it has fewer. */
-static void print_needed(sqlite3_stmt *whole, const sj_terminal *terminal)
+/* Prints how many sessions to record, if a side has too few or functions are undecided. */
+static void print_needed(sqlite3_stmt *summary_row, const sj_terminal *terminal)
 {
-    const int a = sqlite3_column_int(whole, WHOLE_SESSIONS_A);
-    const int b = sqlite3_column_int(whole, WHOLE_SESSIONS_B);
-    const int few = a < b ? a : b;
-    const int undecided = sqlite3_column_int(whole, WHOLE_UNDECIDED);
-    const int needed = sqlite3_column_int(whole, WHOLE_NEEDED_BY_FUNCTIONS);
+    const int a = sqlite3_column_int(summary_row, WHOLE_SESSIONS_A);
+    const int b = sqlite3_column_int(summary_row, WHOLE_SESSIONS_B);
+    const int smaller_count = a < b ? a : b;
+    const int undecided = sqlite3_column_int(summary_row, WHOLE_UNDECIDED);
+    const int needed = sqlite3_column_int(summary_row, WHOLE_NEEDED_BY_FUNCTIONS);
     const size_t advice = sj_needed_sessions_advice((size_t)needed);
     char text[SJ_NEEDED_SESSIONS_BYTES];
     char line[SJ_NEEDED_SESSIONS_BYTES + 2] = "";
-    if (few < sqlite3_column_int(whole, WHOLE_NEEDED)) {
+    if (smaller_count < sqlite3_column_int(summary_row, WHOLE_NEEDED)) {
         snprintf(line, sizeof(line),
                  "Too few sessions (%d and %d). Record %zu a side: sojourn bench -n %zu.\n", a, b,
                  advice, advice);
     } else if (undecided != 0) {
         snprintf(line, sizeof(line), "%s.\n",
-                 sj_needed_sessions_text((size_t)few, (size_t)needed, (size_t)undecided, text));
+                 sj_needed_sessions_text((size_t)smaller_count, (size_t)needed, (size_t)undecided,
+                                         text));
     }
     sj_terminal_wrap(stdout, terminal, line, WRAPPED_INDENT);
 }
 
-/* Prints which share of the time of functions without names was matched, if there are such
- * functions. */
-static void print_matched(sqlite3_stmt *whole, const sj_terminal *terminal)
+/* Prints how much of the time of functions without names was matched, if that is known. */
+static void print_matched(sqlite3_stmt *summary_row, const sj_terminal *terminal)
 {
     char line[SJ_NEEDED_SESSIONS_BYTES];
-    if (sqlite3_column_type(whole, WHOLE_MATCHED) != SQLITE_NULL) {
+    if (sqlite3_column_type(summary_row, WHOLE_MATCHED) != SQLITE_NULL) {
         snprintf(line, sizeof(line),
                  "Functions without names: %.0f %% of their time was matched by their code.\n",
-                 sqlite3_column_double(whole, WHOLE_MATCHED) * 100);
+                 sqlite3_column_double(summary_row, WHOLE_MATCHED) * 100);
         sj_terminal_wrap(stdout, terminal, line, WRAPPED_INDENT);
     }
 }
 
-/* Prints the result of the whole comparison for people. */
-static void print_whole(sqlite3_stmt *whole, const diff_request *request)
+static void print_summary(sqlite3_stmt *summary_row, const diff_request *request)
 {
-    const char *verdict = (const char *)sqlite3_column_text(whole, WHOLE_VERDICT);
-    const double ratio = sqlite3_column_double(whole, WHOLE_RATIO);
+    const char *verdict = (const char *)sqlite3_column_text(summary_row, WHOLE_VERDICT);
+    const double ratio = sqlite3_column_double(summary_row, WHOLE_RATIO);
     printf("A: %s (%s)  B: %s (%s)\n", request->a,
-           SJ_COUNTED(sqlite3_column_int(whole, WHOLE_SESSIONS_A), "session"), request->b,
-           SJ_COUNTED(sqlite3_column_int(whole, WHOLE_SESSIONS_B), "session"));
+           SJ_COUNTED(sqlite3_column_int(summary_row, WHOLE_SESSIONS_A), "session"), request->b,
+           SJ_COUNTED(sqlite3_column_int(summary_row, WHOLE_SESSIONS_B), "session"));
     static const char *const what[] = {[SJ_COMPARE_TIME] = "Everything",
                                        [SJ_COMPARE_CPU] = "CPU time of measured calls",
                                        [SJ_COMPARE_ALLOCATED] = "Bytes of measured calls"};
     printf("%s: ", what[sj_compare_of_find(request->by)]);
     if (ratio > 0) {
-        printf("%+.1f %%, p = %.2g: ", (ratio - 1) * 100, sqlite3_column_double(whole, WHOLE_P));
+        printf("%+.1f %%, p = %.2g: ", (ratio - 1) * 100,
+               sqlite3_column_double(summary_row, WHOLE_P));
     }
     puts(verdict);
-    if (sqlite3_column_type(whole, WHOLE_LOW) != SQLITE_NULL) {
-        printf("95 %% CI: %+.1f to %+.1f %%\n", (sqlite3_column_double(whole, WHOLE_LOW) - 1) * 100,
-               (sqlite3_column_double(whole, WHOLE_HIGH) - 1) * 100);
+    if (sqlite3_column_type(summary_row, WHOLE_LOW) != SQLITE_NULL) {
+        printf("95 %% CI: %+.1f to %+.1f %%\n",
+               (sqlite3_column_double(summary_row, WHOLE_LOW) - 1) * 100,
+               (sqlite3_column_double(summary_row, WHOLE_HIGH) - 1) * 100);
     }
-    print_needed(whole, request->options.terminal);
-    print_matched(whole, request->options.terminal);
+    print_needed(summary_row, request->options.terminal);
+    print_matched(summary_row, request->options.terminal);
     putchar('\n');
 }
 
-/* Returns the columns of the compared cost; NULL if the comparison is about time. */
+/* Returns the SQL columns of the compared cost, NULL if the comparison is about time. */
 static const char *cost_columns(const diff_request *request)
 {
     switch (sj_compare_of_find(request->by)) {
@@ -117,7 +118,7 @@ static const char *cost_columns(const diff_request *request)
     }
 }
 
-/* Returns the columns of the compared quantity for a table of functions. */
+/* Returns the SQL columns of the compared quantity for a table of functions. */
 static const char *compared_columns(const diff_request *request)
 {
     const char *costs = cost_columns(request);
@@ -126,8 +127,7 @@ static const char *compared_columns(const diff_request *request)
                            "self_b, decided_by";
 }
 
-/* Returns the columns of the compared quantity for call paths. They follow the verdict and the
- * change. */
+/* Returns the SQL columns of the compared quantity for call paths. */
 static const char *compared_tree_columns(const diff_request *request)
 {
     const char *costs = cost_columns(request);
@@ -137,20 +137,20 @@ static const char *compared_tree_columns(const diff_request *request)
                  "format_duration(compared_b - compared_a) AS self_change";
 }
 
-static char *rows_sql(const diff_request *request)
+static char *make_rows_sql(const diff_request *request)
 {
     const sj_result_format format = request->options.format;
     const char *table = request->tree ? "diff_tree" : "diff_functions";
     if (format == SJ_RESULT_JSON || format == SJ_RESULT_CSV) {
         return sqlite3_mprintf("SELECT * FROM %s(?1, ?2, ?4) ORDER BY row LIMIT ?3", table);
     }
-    const char *which = request->all ? ""
-                                     : "AND (verdict NOT IN ('same', 'minor') OR "
-                                       "calls_change IN ('more', 'fewer'))";
+    const char *row_filter = request->all ? ""
+                                          : "AND (verdict NOT IN ('same', 'minor') OR "
+                                            "calls_change IN ('more', 'fewer'))";
     if (request->tree) {
-        return sqlite3_mprintf(sj_diff_tree_rows_sql, compared_tree_columns(request), which);
+        return sqlite3_mprintf(sj_diff_tree_rows_sql, compared_tree_columns(request), row_filter);
     }
-    return sqlite3_mprintf(sj_diff_function_rows_sql, compared_columns(request), which);
+    return sqlite3_mprintf(sj_diff_function_rows_sql, compared_columns(request), row_filter);
 }
 
 static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *request,
@@ -165,11 +165,11 @@ static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *
     return SJ_EXIT_OK;
 }
 
-/* Says why the two sets have no function in common. */
-static void say_unmatched(sqlite3_stmt *whole)
+/* Prints why the two sets have no function in common, if the modules of both are known. */
+static void print_unmatched(sqlite3_stmt *summary_row)
 {
-    const char *a = (const char *)sqlite3_column_text(whole, WHOLE_MODULE_A);
-    const char *b = (const char *)sqlite3_column_text(whole, WHOLE_MODULE_B);
+    const char *a = (const char *)sqlite3_column_text(summary_row, WHOLE_MODULE_A);
+    const char *b = (const char *)sqlite3_column_text(summary_row, WHOLE_MODULE_B);
     char clean[2][SJ_FUNCTION_NAME_BYTES];
     if (a != NULL && b != NULL) {
         fprintf(stderr,
@@ -195,17 +195,17 @@ static int print_diff(sqlite3 *database, const diff_request *request)
     }
     const bool differs = sqlite3_column_int64(statement, WHOLE_DIFFERS) != 0;
     if (sqlite3_column_int(statement, WHOLE_MATCHES_NONE) != 0) {
-        say_unmatched(statement);
+        print_unmatched(statement);
     }
     const bool is_comparable = sqlite3_column_int(statement, WHOLE_IS_COMPARABLE) != 0;
     const bool table =
         request->options.format == SJ_RESULT_TABLE || request->options.format == SJ_RESULT_MARKDOWN;
     if (table) {
         sj_terminal_page(request->options.terminal);
-        print_whole(statement, request);
+        print_summary(statement, request);
     }
     sqlite3_finalize(statement);
-    char *sql = rows_sql(request);
+    char *sql = make_rows_sql(request);
     exit_code = prepare_diff(database, sql, request, &statement);
     sqlite3_free(sql);
     if (exit_code == SJ_EXIT_OK) {
@@ -237,10 +237,10 @@ static int run_diff(int argc, char **argv)
         return sj_command_usage_error(&sj_command_diff,
                                       "give two sets of sessions, and one FILE at most");
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_diff, argc, argv, first + 2, &request.options.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     request.a = argv[first];
     request.b = argv[first + 1];

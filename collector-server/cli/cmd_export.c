@@ -39,8 +39,8 @@ typedef struct export_request {
     "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, "            \
     "report.txt, arrow, parquet or html"
 
-/* Returns the exporter of --format, else that of the output's name, else that of function.txt.
- * Returns NULL if --format names none. */
+/* Returns the exporter that --format names, NULL if there is none of that name. Without --format,
+ * returns the exporter for the ending of the output's name, by default the one for function.txt. */
 static const sj_exporter *choose_exporter(const export_request *request)
 {
     if (request->format == NULL) {
@@ -53,7 +53,6 @@ static const sj_exporter *choose_exporter(const export_request *request)
                                                                : sj_exporter_find(request->format);
 }
 
-/* Writes the chosen part of the session. */
 static int export_part(export_request *request, const sj_exporter *exporter, sqlite3 *database,
                        int64_t session_id)
 {
@@ -112,13 +111,13 @@ static int run_export(int argc, char **argv)
                                       "--format does not know '%s': it takes %s", request.format,
                                       FORMATS);
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_export, argc, argv, first, &request.query.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
-    const int checked = sj_call_choice_check(&sj_command_export, &request.choice);
-    return checked >= 0 ? checked : export_session(&request, exporter);
+    const int choice_code = sj_call_choice_check(&sj_command_export, &request.choice);
+    return choice_code >= 0 ? choice_code : export_session(&request, exporter);
 }
 
 static const sj_option export_options[] = {

@@ -1,6 +1,6 @@
-/* Design notes. The program draws the graph with fixed coordinates, so the file needs no script to
- * show it. The small script in the file only zooms and searches. Paths too narrow to see are left
- * out and counted, so that the reader knows what is missing. */
+/* Design notes. This program computes all coordinates, so a viewer shows the graph without running
+ * the script in the file. The script only zooms and searches. Call paths that are too narrow to see
+ * are left out; the file says how many. */
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
@@ -15,12 +15,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { WIDTH = 1200, ROW = 18, HEAD = 56, LETTER = 7 };
+enum { WIDTH = 1200, ROW_HEIGHT = 18, HEAD_HEIGHT = 56, LETTER_WIDTH = 7 }; /* in pixels */
 
-static const double narrowest = 0.3; /* in pixels */
+static const double least_width = 0.3; /* in pixels */
 
-/* The script for the viewer. A click on a path zooms in, a click on the title zooms out, and Ctrl-F
- * searches. */
+/* The script in the file. A click on a call path zooms in. A click on the title, or Escape, zooms
+ * out. Ctrl-F searches. */
 static const char script[] =
     "const svg=document.currentScript.closest('svg'),W=1200;"
     "const all=[...svg.querySelectorAll('g.p')];"
@@ -44,13 +44,14 @@ static const char script[] =
     "find(prompt('Search functions')||'')}if(e.key==='Escape')show(0,W,0)});";
 
 typedef struct flame_totals {
-    double whole_ns;
-    int64_t depth; /* number of the deepest row, from 1 */
-    int64_t shown, hidden;
+    double whole_ns;       /* time of all chosen calls: the width of the graph */
+    int64_t depth;         /* number of rows */
+    int64_t shown, hidden; /* call paths */
     char title[256];
 } flame_totals;
 
-/* Writes text for XML. XML readers refuse bytes that are not UTF-8, so these become U+FFFD. */
+/* Escapes text for XML. XML readers refuse some bytes: bytes that are not UTF-8 become U+FFFD, and
+ * control characters become "?". */
 static void write_escaped(FILE *output, const char *text)
 {
     while (*text != '\0') {
@@ -72,7 +73,7 @@ static void write_escaped(FILE *output, const char *text)
     }
 }
 
-/* Writes the colour of a function. A function has the same colour in every file. */
+/* Derives the colour from the name alone, so a function has the same colour in every file. */
 static void write_colour(FILE *output, const char *name)
 {
     uint32_t hash = 2166136261u;
@@ -83,17 +84,18 @@ static void write_colour(FILE *output, const char *name)
             58 + hash / 4096 % 14);
 }
 
-/* Returns the duration as text. Estimates begin with ~. */
-static const char *format_time(sqlite3_stmt *row, int time, int is_estimate,
+/* Returns the duration in column `time_column` as text. The text begins with "~" if the column
+ * `estimate_column` says that the duration is an estimate. */
+static const char *format_time(sqlite3_stmt *row, int time_column, int estimate_column,
                                char text[SJ_DURATION_TEXT_BYTES + 1])
 {
     text[0] = '~';
-    sj_format_duration(sqlite3_column_int64(row, time),
-                       text + (sqlite3_column_int64(row, is_estimate) != 0));
+    sj_format_duration(sqlite3_column_int64(row, time_column),
+                       text + (sqlite3_column_int64(row, estimate_column) != 0));
     return text;
 }
 
-/* Returns ", 1 open" for a call that was open at the end of the recording; "" if none was. */
+/* Returns the number of calls that had not returned, as ", 1 open". Returns "" if all returned. */
 static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNTED_BYTES])
 {
     const long long open = sqlite3_column_int64(row, column);
@@ -104,8 +106,8 @@ static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNT
     return text;
 }
 
-/* Writes one path. The columns of `row` are name, depth, left, total, self, calls, whether total
- * and self are estimates, and the number of open calls. */
+/* Writes a call path. The columns of `row` are: name; depth; left edge, total and self time in ns;
+ * calls; whether total and self are estimates; number of open calls. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
     char total[SJ_DURATION_TEXT_BYTES + 1];
@@ -115,13 +117,13 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
     const int64_t depth = sqlite3_column_int64(row, 1);
     const double x = sqlite3_column_double(row, 2) / totals->whole_ns * WIDTH;
     const double width = sqlite3_column_double(row, 3) / totals->whole_ns * WIDTH;
-    if (width < narrowest) {
+    if (width < least_width) {
         ++totals->hidden;
         return;
     }
     ++totals->shown;
     name = name != NULL ? name : "(unknown function)";
-    const long long y = HEAD + depth * ROW;
+    const long long y = HEAD_HEIGHT + depth * ROW_HEIGHT;
     fprintf(output,
             "<g class=\"p\" data-x=\"%.4f\" data-w=\"%.4f\" data-d=\"%lld\" data-s=\"%.6f\">", x,
             width, (long long)depth, sqlite3_column_double(row, 4) / totals->whole_ns);
@@ -132,12 +134,12 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
             "width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"",
             format_time(row, 3, 6, total), 100.0 * sqlite3_column_double(row, 3) / totals->whole_ns,
             format_time(row, 4, 7, self), SJ_COUNTED(sqlite3_column_int64(row, 5), "call"),
-            format_open(row, 8, open), x, y, width, ROW - 1);
+            format_open(row, 8, open), x, y, width, ROW_HEIGHT - 1);
     write_colour(output, name);
-    fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW - 5);
+    fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW_HEIGHT - 5);
     write_escaped(output, name);
     fputs("\">", output);
-    const int letters = (int)((width - 6) / LETTER);
+    const int letters = (int)((width - 6) / LETTER_WIDTH);
     if (letters >= 3) {
         char cut[256];
         const size_t bytes = sj_text_cut(name, letters < 200 ? letters : 200);
@@ -153,7 +155,7 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 static void write_head(FILE *output, const flame_totals *totals, bool html)
 {
     char whole[SJ_DURATION_TEXT_BYTES];
-    const long long height = HEAD + totals->depth * ROW + 28;
+    const long long height = HEAD_HEIGHT + totals->depth * ROW_HEIGHT + 28;
     fputs(html ? "<!doctype html><meta charset=\"utf-8\"><title>Flame graph</title>\n"
                : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
           output);
@@ -174,10 +176,11 @@ static void write_head(FILE *output, const flame_totals *totals, bool html)
 static void write_foot(FILE *output, const flame_totals *totals)
 {
     fprintf(output, "<text x=\"8\" y=\"%lld\">%s shown",
-            (long long)(HEAD + totals->depth * ROW + 18), SJ_COUNTED(totals->shown, "call path"));
+            (long long)(HEAD_HEIGHT + totals->depth * ROW_HEIGHT + 18),
+            SJ_COUNTED(totals->shown, "call path"));
     if (totals->hidden != 0) {
         fprintf(output, ", %lld narrower than %.1f pixels left out", (long long)totals->hidden,
-                narrowest);
+                least_width);
     }
     fprintf(output, "</text>\n<script><![CDATA[%s]]></script>\n</svg>\n", script);
 }
@@ -273,15 +276,16 @@ static int run_flame(int argc, char **argv)
     flame_request request = {.output = "flame.svg"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_flame, argc, argv, &request, &first);
-    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_flame, &request.choice);
-    if (checked >= 0) {
-        return checked;
+    const int choice_code =
+        code >= 0 ? code : sj_call_choice_check(&sj_command_flame, &request.choice);
+    if (choice_code >= 0) {
+        return choice_code;
     }
     sj_work_progress_start();
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_flame, argc, argv, first, &request.query.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     if (request.choice.function != NULL && request.choice.callers != NULL) {
         return sj_command_usage_error(&sj_command_flame,

@@ -32,7 +32,8 @@ typedef struct forward_request {
     bool as_json;
 } forward_request;
 
-/* Creates the tables on a node. Appends the result to `done`, or prints it if `done` is NULL. */
+/* Creates the tables on one node of the cluster. Appends the result to `done`, or prints the result
+ * if `done` is NULL. */
 static int init_node(const forward_request *request, const char *url, json_t *done)
 {
     sj_forward_options options = request->cluster;
@@ -61,14 +62,14 @@ static int init_node(const forward_request *request, const char *url, json_t *do
 
 static int init_all(const forward_request *request, int count, char **urls)
 {
-    int worst = SJ_EXIT_OK;
+    int failure_code = SJ_EXIT_OK;
     json_t *done = request->as_json ? json_array() : NULL;
     for (int i = 0; i < count; ++i) {
         const int code = init_node(request, urls[i], done);
-        worst = code != SJ_EXIT_OK ? code : worst;
+        failure_code = code != SJ_EXIT_OK ? code : failure_code;
     }
     const int written = done != NULL ? sj_json_output(&sj_command_forward, done) : SJ_EXIT_OK;
-    return worst != SJ_EXIT_OK ? worst : written;
+    return failure_code != SJ_EXIT_OK ? failure_code : written;
 }
 
 static sj_status open_forwarder(forward_request *request, const char *url, sj_forwarder **forwarder,
@@ -84,64 +85,67 @@ static sj_status open_forwarder(forward_request *request, const char *url, sj_fo
     return status;
 }
 
+/* True if the failure concerns one session only, so that the next session can still be sent. */
 static bool is_of_one_session(sj_status status)
 {
     return status == SJ_ECORRUPT || status == SJ_EINVAL || status == SJ_EVERSION ||
            status == SJ_ENOMEM;
 }
 
-/* Sends all sessions and skips those that cannot be sent. Returns the last failure. */
-static sj_status send_all(sj_forwarder *forwarder, uint64_t *given, sj_error *error)
+/* Sends all sessions. Skips sessions that cannot be sent; gives up after 100 of them, or when the
+ * failure concerns all sessions. Returns the last failure. */
+static sj_status send_all(sj_forwarder *forwarder, uint64_t *sent_count, sj_error *error)
 {
     enum { MOST_FAILURES = 100 };
-    sj_status worst = SJ_OK;
+    sj_status failure_code = SJ_OK;
     sj_status status = SJ_OK;
     uint64_t sent = 0;
     unsigned failures = 0;
     do {
         sj_error why = {0};
         status = sj_forwarder_round(forwarder, &sent, &why);
-        *given += sent;
+        *sent_count += sent;
         if (status != SJ_OK) {
-            worst = status;
+            failure_code = status;
             *error = why;
             failures++;
         }
     } while (status == SJ_OK ? sent != 0 : is_of_one_session(status) && failures < MOST_FAILURES);
-    return worst;
+    return failure_code;
 }
 
-/* A sender thread. Each sends its share of the sessions. While one thread reads rows, the server
- * processes those of the other. */
+/* A sender thread. It sends its share of the sessions. There are two, so that one reads rows while
+ * the server processes the rows of the other. */
 typedef struct sender {
     pthread_t thread;
     forward_request request;
     const char *url;
-    uint64_t given;
+    uint64_t sent_count;
     sj_status status;
     sj_error error;
 } sender;
 
-static void *send_share(void *held)
+static void *run_sender(void *held)
 {
     sender *self = held;
     sj_forwarder *forwarder = NULL;
     self->status = open_forwarder(&self->request, self->url, &forwarder, &self->error);
     if (self->status == SJ_OK) {
-        self->status = send_all(forwarder, &self->given, &self->error);
+        self->status = send_all(forwarder, &self->sent_count, &self->error);
         sj_forwarder_close(forwarder);
     }
     return NULL;
 }
 
-/* Returns the number of sessions to send. Returns 0 if it is unknown or no progress is shown. */
+/* Returns the number of sessions to send, 0 if it is unknown or no progress is shown. */
 static uint64_t count_owed(const forward_request *request, const char *url)
 {
-    forward_request asked = *request;
+    forward_request request_copy = *request;
     sj_forwarder *forwarder = NULL;
     sj_forward_account account = {0};
     sj_error ignored;
-    if (sj_progress_is_watched() && open_forwarder(&asked, url, &forwarder, &ignored) == SJ_OK &&
+    if (sj_progress_is_watched() &&
+        open_forwarder(&request_copy, url, &forwarder, &ignored) == SJ_OK &&
         sj_forwarder_account(forwarder, &account, &ignored) != SJ_OK) {
         account.owed = 0;
     }
@@ -150,23 +154,24 @@ static uint64_t count_owed(const forward_request *request, const char *url)
 }
 
 /* Waits until a sender ends. Meanwhile shows the progress of all senders. */
-static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64_t *steps)
+static void join_sender(const sender *sender_to_join, sj_progress_work work,
+                        _Atomic uint64_t *steps)
 {
-    enum { LOOK_NS = 100000000, S_NS = 1000000000 };
+    enum { POLL_NS = 100000000, S_NS = 1000000000 };
     int result = ETIMEDOUT;
     while (result == ETIMEDOUT) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_NS;
+        until.tv_nsec += POLL_NS;
         until.tv_sec += until.tv_nsec / S_NS;
         until.tv_nsec %= S_NS;
-        result = pthread_timedjoin_np(one->thread, NULL, &until);
+        result = pthread_timedjoin_np(sender_to_join->thread, NULL, &until);
         sj_progress_reach(work, atomic_load(steps));
     }
 }
 
-/* Warns if sessions were sent without some tables and --tables is missing. Only the sent sessions
- * show which tables the lab's owner keeps back. */
+/* Warns if --tables is missing and earlier sessions were sent without some tables. The sent
+ * sessions are the only record of the tables that the lab's owner does not send. */
 static sj_status warn_of_tables(const forward_request *request, sj_forwarder *forwarder,
                                 sj_error *error)
 {
@@ -181,13 +186,13 @@ static sj_status warn_of_tables(const forward_request *request, sj_forwarder *fo
     return SJ_OK;
 }
 
-/* Prints the warnings. Ignores errors, because the senders report them. */
+/* Ignores errors, because the senders report them. */
 static void warn_before_sending(const forward_request *request, const char *url)
 {
-    forward_request asked = *request;
+    forward_request request_copy = *request;
     sj_forwarder *forwarder = NULL;
     sj_error ignored;
-    if (open_forwarder(&asked, url, &forwarder, &ignored) == SJ_OK) {
+    if (open_forwarder(&request_copy, url, &forwarder, &ignored) == SJ_OK) {
         (void)!warn_of_tables(request, forwarder, &ignored);
     }
     sj_forwarder_close(forwarder);
@@ -195,13 +200,12 @@ static void warn_before_sending(const forward_request *request, const char *url)
 
 static int send_owed(const forward_request *request, const char *url)
 {
-    /* Batches are large, because a server writes and merges less with fewer parts. With 2.5 times
-     * as many sessions per part, it needed half the time. */
+    /* Large batches, because ClickHouse then writes and merges fewer parts. */
     enum { SENDERS = 2, BATCH_BYTES = 64 << 20, STEPS_A_SESSION = 2 };
     sender senders[SENDERS];
     bool is_started[SENDERS];
     const sender *failed = NULL;
-    uint64_t given = 0;
+    uint64_t sent_count = 0;
     warn_before_sending(request, url);
     _Atomic uint64_t steps = 0;
     const sj_progress_work work = sj_progress_begin(STEPS_A_SESSION * count_owed(request, url));
@@ -211,24 +215,25 @@ static int send_owed(const forward_request *request, const char *url)
         senders[i].request.cluster.share = i;
         senders[i].request.cluster.shares = SENDERS;
         senders[i].request.cluster.steps = &steps;
-        is_started[i] = pthread_create(&senders[i].thread, NULL, send_share, &senders[i]) == 0;
+        is_started[i] = pthread_create(&senders[i].thread, NULL, run_sender, &senders[i]) == 0;
     }
     for (unsigned i = 0; i < SENDERS; ++i) {
         if (is_started[i]) {
             join_sender(&senders[i], work, &steps);
         } else {
-            send_share(&senders[i]);
+            run_sender(&senders[i]);
         }
-        given += senders[i].given;
+        sent_count += senders[i].sent_count;
         failed = senders[i].status != SJ_OK && failed == NULL ? &senders[i] : failed;
     }
     sj_progress_end(work);
     if (request->as_json) {
-        (void)sj_json_output(&sj_command_forward, json_pack("{ss ss sI}", "action", "send", "url",
-                                                            url, "sessions", (json_int_t)given));
-    } else if (failed == NULL || given != 0) {
-        printf("%s %s sent to %s\n", SJ_COUNTED(given, "session"), given == 1 ? "was" : "were",
-               url);
+        (void)sj_json_output(&sj_command_forward,
+                             json_pack("{ss ss sI}", "action", "send", "url", url, "sessions",
+                                       (json_int_t)sent_count));
+    } else if (failed == NULL || sent_count != 0) {
+        printf("%s %s sent to %s\n", SJ_COUNTED(sent_count, "session"),
+               sent_count == 1 ? "was" : "were", url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }
@@ -269,12 +274,13 @@ static int show_status(forward_request *request, const char *url)
     return SJ_EXIT_OK;
 }
 
-/* Chooses the sessions of the sets, each once. Removes all other sessions from the copy. */
+/* Writes the ids of the sessions in the sets to `chosen`, each once. Without sets, chooses the
+ * newest session. Removes all other sessions from the copy. */
 static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t *chosen,
                                  size_t capacity, size_t *chosen_count, sj_error *error)
 {
     static char *newest[] = {"last"};
-    bool is_whole = true;
+    bool is_complete = true;
     for (int i = 0; i < (count != 0 ? count : 1); i++) {
         sj_session_set set = {0};
         SJ_TRY(sj_session_set_read(copy, count != 0 ? sets[i] : newest[0],
@@ -284,13 +290,13 @@ static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t 
             for (size_t j = 0; j < *chosen_count && is_new; j++) {
                 is_new = chosen[j] != set.samples[k].session_id;
             }
-            is_whole &= !is_new || *chosen_count < capacity;
+            is_complete &= !is_new || *chosen_count < capacity;
             if (is_new && *chosen_count < capacity) {
                 chosen[(*chosen_count)++] = set.samples[k].session_id;
             }
         }
         sj_session_set_deinit(&set);
-        if (!is_whole) {
+        if (!is_complete) {
             return sj_fail(error, SJ_ELIMIT,
                            "the sets have more than %zu sessions together; fetch them in parts",
                            capacity);
@@ -330,7 +336,7 @@ static sj_status warn_of_unknown(sqlite3 *copy, sj_error *error)
     return SJ_OK;
 }
 
-/* Creates the output file. After a failure the file does not exist. */
+/* Creates the output file and copies the sessions into it. Removes the file on a failure. */
 static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
                             int count, size_t *fetched, uint64_t *answered, sj_error *error)
 {
@@ -357,7 +363,7 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
     return status;
 }
 
-static int fetch(forward_request *request, const char *url, char **sets, int count)
+static int run_fetch(forward_request *request, const char *url, char **sets, int count)
 {
     sj_forward_target *target = NULL;
     sj_error error = {0};
@@ -438,7 +444,7 @@ static int run_forward(int argc, char **argv)
     }
     if (count >= 1 && strcmp(action, "fetch") == 0) {
         return request.output != NULL
-                   ? fetch(&request, argv[first + 1], argv + first + 2, count - 1)
+                   ? run_fetch(&request, argv[first + 1], argv + first + 2, count - 1)
                    : sj_command_usage_error(&sj_command_forward, "fetch needs --output FILE");
     }
     if (count == 1 && strcmp(action, "calls") == 0) {

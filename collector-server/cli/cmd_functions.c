@@ -30,8 +30,7 @@ typedef struct function_totals {
     uint64_t skips[REASONS];
 } function_totals;
 
-/* Counts a function. A cold part is not a function: it belongs to the function that it was split
- * from. */
+/* Skips a cold part: it is a piece of another function, from which the compiler split it. */
 static void count_function(function_totals *totals, const sj_plan_function *function)
 {
     if (function->skip == SJ_SKIP_COLD_PART) {
@@ -45,8 +44,6 @@ static void count_function(function_totals *totals, const sj_plan_function *func
     }
 }
 
-/* True if the function is listed. Cold parts, runtime support and filtered functions are listed
- * only on request. */
 static bool is_listed(const functions_options *options, const sj_plan_function *function)
 {
     return options->all ||
@@ -162,8 +159,7 @@ static void print_plan(const functions_options *options, const char *path,
     }
 }
 
-/* Lists the global variables. The caller has planned the program, which proves that the map belongs
- * to it. */
+/* The caller has made a plan with this map: that fails if the map is not of this program. */
 static int list_globals(const functions_options *options, const char *path)
 {
     sj_map_globals globals;

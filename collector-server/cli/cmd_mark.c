@@ -5,18 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int list_candidates(const sj_command *command, const sj_link_peers *list)
+static int report_candidates(const sj_command *command, const sj_link_peers *recordings)
 {
-    const int code = sj_command_error(
-        command, SJ_EXIT_USAGE, "%zu recordings go on; name one with --session:", list->count);
-    for (size_t i = 0; i < list->count; i++) {
-        fprintf(stderr, "  %s\n", list->sessions[i]);
+    const int code =
+        sj_command_error(command, SJ_EXIT_USAGE,
+                         "%zu recordings go on; name one with --session:", recordings->count);
+    for (size_t i = 0; i < recordings->count; i++) {
+        fprintf(stderr, "  %s\n", recordings->sessions[i]);
     }
     return code;
 }
 
-static int send_to(const sj_command *command, const char *session, sj_link_type type, bool end,
-                   const char *name)
+static int send_request(const sj_command *command, const char *session, sj_link_type type, bool end,
+                        const char *name)
 {
     sj_error error = {0};
     const sj_link_mark mark = {.end = end, .name_bytes = (uint32_t)strlen(name)};
@@ -25,26 +26,27 @@ static int send_to(const sj_command *command, const char *session, sj_link_type 
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(command, &error);
 }
 
-/* Finds the only matching recording and sends it the mark. */
+/* Sends a mark or a trigger to the only recording whose session id begins with `prefix`. Fails if
+ * there is no such recording, or more than one. */
 static int send_live(const sj_command *command, const char *prefix, sj_link_type type, bool end,
                      const char *name)
 {
-    sj_link_peers list;
+    sj_link_peers recordings;
     sj_error error = {0};
     if (name[0] == '\0' || strlen(name) > SJ_LINK_MARK_NAME_BYTES) {
         return sj_command_usage_error(command, "a name has at least 1 and at most %d bytes",
                                       SJ_LINK_MARK_NAME_BYTES);
     }
-    const sj_status status = sj_link_peer_find(prefix, &list, &error);
+    const sj_status status = sj_link_peer_find(prefix, &recordings, &error);
     if (status != SJ_OK) {
         return sj_command_failed(command, &error);
     }
-    if (list.count == 0) {
+    if (recordings.count == 0) {
         return sj_command_error(command, SJ_EXIT_NOT_FOUND, "nothing is being recorded%s%s",
                                 prefix[0] != '\0' ? " as session " : "", prefix);
     }
-    return list.count == 1 ? send_to(command, list.sessions[0], type, end, name)
-                           : list_candidates(command, &list);
+    return recordings.count == 1 ? send_request(command, recordings.sessions[0], type, end, name)
+                                 : report_candidates(command, &recordings);
 }
 
 typedef struct mark_options {

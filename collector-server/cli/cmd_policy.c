@@ -87,7 +87,7 @@ static void print_filters(const sj_policy *policy)
     }
 }
 
-/* Prints a number from the bits of its kind. */
+/* Prints the number of this kind that `bits` encodes. */
 static void print_number(uint32_t kind, uint64_t bits)
 {
     float single;
@@ -105,7 +105,6 @@ static void print_number(uint32_t kind, uint64_t bits)
     }
 }
 
-/* Prints how a rule changes a call. */
 static void print_change(const sj_value_rule *rule)
 {
     static const char *const actions[] = {"", ", set", ", return", ", throw ", ", write"};
@@ -225,7 +224,7 @@ static void print_policy(const char *name, const sj_policy *policy)
     }
 }
 
-static void print_crowded(void *context, const char *text)
+static void print_note(void *context, const char *text)
 {
     (void)context;
     printf("  note       %s\n", text);
@@ -241,7 +240,7 @@ static int check_policy(const char *name)
     }
     print_policy(name, &policy);
     sj_value_capacity_each_crowded(policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
-                                   print_crowded);
+                                   print_note);
     sj_policy_free(&policy);
     return SJ_EXIT_OK;
 }

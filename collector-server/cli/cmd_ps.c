@@ -14,13 +14,13 @@
 enum { SHOWN_COMMAND_BYTES = 60 };
 
 typedef struct ps_options {
-    bool all;      /* processes of all users, including those that cannot be attached to */
+    bool all;      /* processes of all users, and processes that cannot be attached to */
     bool recorded; /* only recorded processes */
     bool as_json;
 } ps_options;
 
-/* Writes whether a process is recorded or can be attached to. Returns false if the process is not
- * to be listed. */
+/* Writes the state of a process to `text`: recorded, can be attached to, or why not. Returns false
+ * if the options exclude the process from the list. */
 static bool describe_process(pid_t pid, const ps_options *options, char *text, size_t capacity)
 {
     sj_error error = {0};
@@ -44,9 +44,9 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
         }
         return true;
     }
-    const bool can = sj_preflight_check(pid, NULL, &error) == SJ_OK;
-    snprintf(text, capacity, "%s", can ? "can be attached to" : error.text);
-    return !options->recorded && (can || options->all);
+    const bool can_attach = sj_preflight_check(pid, NULL, &error) == SJ_OK;
+    snprintf(text, capacity, "%s", can_attach ? "can be attached to" : error.text);
+    return !options->recorded && (can_attach || options->all);
 }
 
 static json_t *describe_as_json(pid_t pid, const sj_proc_status *facts, const char *state)
@@ -61,7 +61,7 @@ static json_t *describe_as_json(pid_t pid, const sj_proc_status *facts, const ch
                      "command", sj_json_clean_string(command));
 }
 
-/* Prints one line. "..." shows that the command line is longer. */
+/* Marks a cut command line with "...". */
 static void print_process(pid_t pid, const sj_proc_status *facts, const char *state)
 {
     char user[SJ_USER_NAME_BYTES];

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* OTHER_LINES of a screen show no calls. CALLS_AROUND calls are shown for --around without a
- * terminal. */
+/* OTHER_LINES: lines of a screen that show no calls. LEAST_CALLS: calls shown on a small screen.
+ * CALLS_AROUND: calls shown for --around without a terminal. */
 enum { OTHER_LINES = 9, LEAST_CALLS = 5, CALLS_AROUND = 50 };
 
 typedef struct replay_options {
@@ -17,7 +17,8 @@ typedef struct replay_options {
     bool all;
 } replay_options;
 
-/* Limits the request to the calls of one thread around a call. */
+/* Limits the request to request->count calls of one thread, with the call of --around in their
+ * middle. A call_id is stream_id * 2^38 plus a number within the stream. */
 static sj_status choose_around(sqlite3 *database, const replay_options *options,
                                sj_replay_request *request, sj_error *error)
 {
@@ -78,7 +79,7 @@ static int show_replay(replay_options *options)
     bool written = true;
     if (status == SJ_OK) {
         if (options->request.follow || options->request.json) {
-            /* without a pager, which would wait for the end */
+            /* No pager: it would show the rows only at the end. */
         } else if (options->all || options->count > terminal.rows) {
             sj_terminal_page(&terminal);
         }
@@ -103,10 +104,10 @@ static int run_replay(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_replay, argc, argv, first, &options.query.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     if (options.request.follow && options.around != 0) {
         return sj_command_usage_error(&sj_command_replay,

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* OTHER_LINES of a screen are not functions: header, blank line, heading, blank line, what is
- * hidden, and the next prompt. */
+/* OTHER_LINES: lines of a screen that are not functions. They are the session header, a blank line,
+ * the heading, a blank line, the number of hidden functions and the next prompt. */
 enum { OTHER_LINES = SJ_SESSION_HEADER_LINES + 5, LEAST_ROWS = 5 };
 
 typedef struct report_request {
@@ -29,12 +29,13 @@ typedef struct report_request {
     /* derived from the options: */
     sj_report_selection selection;
     sj_terminal terminal;
-    sj_waits *waits; /* NULL: no column needs them */
+    sj_waits *waits; /* NULL: neither a column nor --sort needs them */
 } report_request;
 
 static const char waiting_columns[] = "share,total,working,waiting,function";
 static const char costs_columns[] = "calls,total,cpu,cpu_self,allocations,allocated,net,function";
 
+/* Returns the SQL expression for a key of --sort, NULL for an unknown key. */
 static const char *sort_expression(const char *name)
 {
     if (strcmp(name, "name") == 0) {
@@ -47,8 +48,9 @@ static const char *sort_expression(const char *name)
     return is_amount ? column->expression : NULL;
 }
 
-/* Appends the expression of a column. Tables show durations as people read them, with ~ before
- * estimates. Other formats have numbers, and column names with the unit. */
+/* Appends the SQL of a column. Markdown shows durations and sizes as text, with "~" before an
+ * estimated duration. In the other formats, the SQL makes the numbers; the column name ends with
+ * the unit. */
 static void append_column(sqlite3_str *sql, const report_request *request,
                           const sj_report_column *column)
 {
@@ -74,8 +76,8 @@ static void append_column(sqlite3_str *sql, const report_request *request,
     }
 }
 
-/* Returns the statement of a report, most costly functions first. Parameters: ?1 is the session, ?2
- * all recorded time, ?3 the number of rows. */
+/* Returns the statement of a report, to be freed with sqlite3_free. Parameters: ?1 is the session,
+ * ?2 the sum of all self times, ?3 the number of rows. */
 static char *make_sql(const report_request *request)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -124,7 +126,6 @@ static const char costs_note[] =
     "FUNCTION or --memory FUNCTION, and report without --from, --thread\n"
     "and the like\n";
 
-/* Prints the lines above the table. */
 static sj_status print_head(const report_request *request, sqlite3 *database, int64_t session_id,
                             const sj_session_summary *summary, sj_error *error)
 {
@@ -150,8 +151,8 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     if (request->all || request->limit > terminal->rows - OTHER_LINES) {
         sj_terminal_page(terminal);
     }
-    const sj_status header = print_head(request, database, session_id, summary, &error);
-    if (header == SJ_OK) {
+    const sj_status head_status = print_head(request, database, session_id, summary, &error);
+    if (head_status == SJ_OK) {
         while (!ferror(stdout) && (result = sqlite3_step(statement)) == SQLITE_ROW) {
             sj_report_row_print(&request->selection, terminal, request->query.wide, statement);
             has_estimates |= sj_report_row_is_estimate(&request->selection, statement);
@@ -169,7 +170,7 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
         fputs(waits_note, stdout);
     }
     const bool written = sj_terminal_close(terminal);
-    if (header != SJ_OK) {
+    if (head_status != SJ_OK) {
         return sj_command_failed(&sj_command_report, &error);
     }
     if (result != SQLITE_DONE && result != SQLITE_ROW) {
@@ -180,9 +181,9 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
                : sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write the result");
 }
 
-/* Divides the time of calls, if a column needs it. */
-static sj_status find_waits(report_request *request, sqlite3 *database, int64_t session_id,
-                            sj_error *error)
+/* Divides the time of calls into working and waiting, if a column or --sort needs that. */
+static sj_status register_waits(report_request *request, sqlite3 *database, int64_t session_id,
+                                sj_error *error)
 {
     if (!sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_WORKING) &&
         !sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_WAITING)) {
@@ -206,7 +207,7 @@ static int print_report(report_request *request)
     sqlite3_stmt *statement = NULL;
     if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK ||
         sj_source_lines_register(database, &error) != SJ_OK ||
-        find_waits(request, database, session_id, &error) != SJ_OK) {
+        register_waits(request, database, session_id, &error) != SJ_OK) {
         sj_waits_free(request->waits);
         sqlite3_close(database);
         return sj_command_failed(&sj_command_report, &error);
@@ -214,15 +215,15 @@ static int print_report(report_request *request)
     if (request->choice.selection != NULL) {
         sj_query_warn_of_totals(&sj_command_report, database, session_id);
     }
-    const sj_status read =
+    const sj_status read_status =
         sj_session_summary_read(database, session_id, &request->choice, &summary, &error);
-    if (read == SJ_OK && request->selection.count == 0) {
+    if (read_status == SJ_OK && request->selection.count == 0) {
         sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns,
                               sj_source_lines_exist(database, session_id), summary.open != 0,
                               &request->selection);
     }
     char *sql = make_sql(request);
-    if (read != SJ_OK) {
+    if (read_status != SJ_OK) {
         exit_code = sj_command_failed(&sj_command_report, &error);
     } else if (sql == NULL ||
                sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
@@ -269,8 +270,8 @@ static int print_by_value(const report_request *request)
         return exit_code;
     }
     sqlite3_stmt *statement = NULL;
-    const sj_shipped_query *question = sj_shipped_query_find("slow_values");
-    char *sql = sqlite3_mprintf(is_data ? data_sql : table_sql, question->text);
+    const sj_shipped_query *query = sj_shipped_query_find("slow_values");
+    char *sql = sqlite3_mprintf(is_data ? data_sql : table_sql, query->text);
     if (sql == NULL || sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code =
             sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
@@ -288,8 +289,8 @@ static int print_by_value(const report_request *request)
     return exit_code;
 }
 
-/* Selects the columns that the options ask for. Without such options a table selects later the
- * columns that fit. */
+/* Selects the columns that the options or the format ask for. Leaves the selection empty for a
+ * table without such options: print_report then selects the columns that fit. */
 static sj_status choose_columns(report_request *request, sj_error *error)
 {
     sj_report_selection *selection = &request->selection;
@@ -310,7 +311,7 @@ static sj_status choose_columns(report_request *request, sj_error *error)
 }
 
 /* True if an option is used that --by-value does not support. */
-static bool is_narrowed(const report_request *request)
+static bool excludes_by_value(const report_request *request)
 {
     const sj_call_choice *choice = &request->choice;
     return choice->thread != NULL || choice->process != NULL || choice->mark != NULL ||
@@ -324,10 +325,10 @@ static int run_report(int argc, char **argv)
     report_request request = {.sort = "total"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_report, argc, argv, &request, &first);
-    const int checked =
+    const int choice_code =
         code >= 0 ? code : sj_call_choice_check(&sj_command_report, &request.choice);
-    if (checked >= 0) {
-        return checked;
+    if (choice_code >= 0) {
+        return choice_code;
     }
     if (sort_expression(request.sort) == NULL) {
         return sj_command_usage_error(
@@ -338,10 +339,10 @@ static int run_report(int argc, char **argv)
             "'%s'",
             request.sort);
     }
-    const int taken =
+    const int file_code =
         sj_query_parse_file(&sj_command_report, argc, argv, first, &request.query.file);
-    if (taken >= 0) {
-        return taken;
+    if (file_code >= 0) {
+        return file_code;
     }
     if (request.all && request.limit != 0) {
         return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
@@ -350,7 +351,7 @@ static int run_report(int argc, char **argv)
         return sj_command_usage_error(&sj_command_report,
                                       "--waiting, --costs and --columns exclude each other");
     }
-    if (request.by_value && is_narrowed(&request)) {
+    if (request.by_value && excludes_by_value(&request)) {
         return sj_command_usage_error(
             &sj_command_report, "--by-value is about whole sessions and takes --function only");
     }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Prints which sessions are in the state "recording" although their recorder is gone. */
+/* Prints a note for each session in the state "recording" whose recorder no longer runs. */
 static void report_abandoned(sqlite3 *database)
 {
     sqlite3_stmt *row = NULL;
@@ -55,9 +55,10 @@ static int run_sessions(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken = sj_query_parse_file(&sj_command_sessions, argc, argv, first, &options.file);
-    if (taken >= 0) {
-        return taken;
+    const int file_code =
+        sj_query_parse_file(&sj_command_sessions, argc, argv, first, &options.file);
+    if (file_code >= 0) {
+        return file_code;
     }
     return print_sessions(&options);
 }

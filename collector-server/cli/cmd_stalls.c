@@ -9,7 +9,7 @@ typedef struct stalls_request {
     bool as_json;
 } stalls_request;
 
-static int fail(sqlite3 *database)
+static int report_database_error(sqlite3 *database)
 {
     return sj_command_error(&sj_command_stalls, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
 }
@@ -19,7 +19,7 @@ static int print_json(sqlite3 *database)
     json_t *stalls = NULL;
     return sj_stall_report_json(database, &stalls) == SJ_OK
                ? sj_json_output(&sj_command_stalls, stalls)
-               : fail(database);
+               : report_database_error(database);
 }
 
 static int print_text(sqlite3 *database)
@@ -31,7 +31,7 @@ static int print_text(sqlite3 *database)
     if (!sj_terminal_close(&terminal)) {
         return sj_command_error(&sj_command_stalls, SJ_EXIT_FAILED, "cannot write the stalls");
     }
-    return status == SJ_OK ? SJ_EXIT_OK : fail(database);
+    return status == SJ_OK ? SJ_EXIT_OK : report_database_error(database);
 }
 
 static int run_stalls(int argc, char **argv)

@@ -18,16 +18,16 @@ enum { OPEN_FOLDERS = 32 };
 
 typedef struct symbols_run {
     sqlite3 *database;
-    bool listing;          /* reads a folder: files without a matching module are skipped */
-    bool counting;         /* only counts the files */
-    sj_progress_work work; /* one part per file */
+    bool is_folder;        /* the path is a folder: skip files that match no module */
+    bool only_counts;      /* visit_file only counts the files */
+    sj_progress_work work; /* one step per file */
     uint64_t files;        /* number of counted files */
-    int64_t taken;
-    json_t *listed; /* rows of the JSON output; NULL: the output is text */
+    int64_t matched;       /* number of files with the build-id of a recorded module */
+    json_t *listed;        /* rows of the JSON output; NULL: the output is text */
     int exit_code;
 } symbols_run;
 
-static symbols_run *walked; /* nftw passes no context to its callback */
+static symbols_run *walking_run; /* nftw passes no context to its callback */
 
 static void list_file(json_t *listed, const char *path, const sj_late_symbols *added)
 {
@@ -44,7 +44,7 @@ static void add_file(symbols_run *run, const char *path)
     const sj_status status = sj_late_symbols_add(run->database, path, &added, &error);
     sj_progress_step(run->work);
     if (status == SJ_OK) {
-        ++run->taken;
+        ++run->matched;
         sj_work_progress_hide();
         if (run->listed != NULL) {
             list_file(run->listed, path, &added);
@@ -53,7 +53,7 @@ static void add_file(symbols_run *run, const char *path)
         printf("%s: %s named, %lld with file and line, %lld inlined\n", path,
                SJ_COUNTED(added.named, "function"), (long long)added.lined,
                (long long)added.inlined);
-    } else if (!run->listing || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
+    } else if (!run->is_folder || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
         run->exit_code =
             sj_command_error(&sj_command_symbols, sj_exit_code(status), "%s: %s", path, error.text);
     }
@@ -63,10 +63,10 @@ static int visit_file(const char *path, const struct stat *status, int kind, str
 {
     (void)place;
     if (kind == FTW_F && S_ISREG(status->st_mode)) {
-        if (walked->counting) {
-            walked->files++;
+        if (walking_run->only_counts) {
+            walking_run->files++;
         } else {
-            add_file(walked, path);
+            add_file(walking_run, path);
         }
     }
     return 0;
@@ -75,34 +75,34 @@ static int visit_file(const char *path, const struct stat *status, int kind, str
 static void add_path(symbols_run *run, const char *path)
 {
     struct stat status;
-    char whole[4096];
-    if (realpath(path, whole) == NULL || stat(whole, &status) != 0) {
+    char resolved[4096];
+    if (realpath(path, resolved) == NULL || stat(resolved, &status) != 0) {
         run->exit_code = sj_command_error(&sj_command_symbols, SJ_EXIT_NOT_FOUND, "%s: %s", path,
                                           strerror(errno));
         return;
     }
-    run->listing = S_ISDIR(status.st_mode);
-    if (!run->listing) {
-        add_file(run, whole);
+    run->is_folder = S_ISDIR(status.st_mode);
+    if (!run->is_folder) {
+        add_file(run, resolved);
         return;
     }
-    const int64_t before = run->taken;
-    walked = run;
-    nftw(whole, visit_file, OPEN_FOLDERS, FTW_PHYS);
-    if (run->taken == before) {
+    const int64_t before = run->matched;
+    walking_run = run;
+    nftw(resolved, visit_file, OPEN_FOLDERS, FTW_PHYS);
+    if (run->matched == before) {
         run->exit_code =
             sj_command_error(&sj_command_symbols, SJ_EXIT_NOT_FOUND,
                              "%s: no file has the build-id of a recorded module", path);
     }
 }
 
-/* Counts the files that add_path reads. Ignores paths that cannot be read. */
+/* Adds the number of files below `path` to run->files. Ignores a path that cannot be read. */
 static void count_path(symbols_run *run, const char *path)
 {
-    run->counting = true;
-    walked = run;
+    run->only_counts = true;
+    walking_run = run;
     nftw(path, visit_file, OPEN_FOLDERS, FTW_PHYS);
-    run->counting = false;
+    run->only_counts = false;
 }
 
 static void add_all(symbols_run *run, char **paths, size_t count)
@@ -117,8 +117,8 @@ static void add_all(symbols_run *run, char **paths, size_t count)
     sj_progress_end(run->work);
 }
 
-/* Reads again the files that were added before, because new modules may match them. */
-static void add_known(symbols_run *run)
+/* Reads again the files that were added before, 1024 at most: newer modules may match them. */
+static void add_again(symbols_run *run)
 {
     sqlite3_stmt *files = NULL;
     char *paths[1024];
@@ -144,8 +144,8 @@ static int run_action(const char *file, bool as_json, int count, char **words)
     sj_error error = {0};
     char path[PATH_MAX];
     symbols_run run = {0};
-    const bool again = strcmp(words[0], "refresh") == 0;
-    if (again ? count != 1 : strcmp(words[0], "add") != 0 || count < 2) {
+    const bool is_refresh = strcmp(words[0], "refresh") == 0;
+    if (is_refresh ? count != 1 : strcmp(words[0], "add") != 0 || count < 2) {
         return sj_command_usage_error(&sj_command_symbols, "give add PATH... or refresh");
     }
     sj_status status = sj_database_path(file, path, &error);
@@ -157,8 +157,8 @@ static int run_action(const char *file, bool as_json, int count, char **words)
     }
     sj_work_progress_start();
     run.listed = as_json ? json_array() : NULL;
-    if (again) {
-        add_known(&run);
+    if (is_refresh) {
+        add_again(&run);
     } else {
         add_all(&run, words + 1, (size_t)count - 1);
     }

@@ -23,8 +23,8 @@ static int fail_with(const sj_error *error, sj_status status)
                                : sj_command_failed(&sj_command_token, error);
 }
 
-/* Prints the token alone on standard output, so that a script can take it from there. */
-static int add(sqlite3 *database, const token_options *options, const char *name)
+/* Prints only the token on standard output, so that a script can read it. */
+static int add_token(sqlite3 *database, const token_options *options, const char *name)
 {
     char text[SJ_SECRET_TEXT_BYTES];
     char object[OBJECT_BYTES];
@@ -47,7 +47,7 @@ static int add(sqlite3 *database, const token_options *options, const char *name
     return SJ_EXIT_OK;
 }
 
-static int revoke(sqlite3 *database, const char *name)
+static int revoke_token(sqlite3 *database, const char *name)
 {
     char object[OBJECT_BYTES];
     sj_error error = {0};
@@ -65,7 +65,7 @@ static int revoke(sqlite3 *database, const char *name)
     "iif(revoked_realtime_ns IS NOT NULL, 'revoked',"                                              \
     " iif(expires_realtime_ns <= unixepoch() * 1000000000, 'expired', 'valid')) AS state"
 
-static int list(sqlite3 *database, const token_options *options)
+static int list_tokens(sqlite3 *database, const token_options *options)
 {
     static const char data[] =
         "SELECT name, role, " STATE ", created_realtime_ns, expires_realtime_ns,"
@@ -82,16 +82,16 @@ static int list(sqlite3 *database, const token_options *options)
                                   sqlite3_errmsg(database));
 }
 
-static int run_words(sqlite3 *database, const token_options *options, int count, char **words)
+static int run_action(sqlite3 *database, const token_options *options, int count, char **words)
 {
     if (strcmp(words[0], "add") == 0 && count == 2) {
-        return add(database, options, words[1]);
+        return add_token(database, options, words[1]);
     }
     if (strcmp(words[0], "revoke") == 0 && count == 2) {
-        return revoke(database, words[1]);
+        return revoke_token(database, words[1]);
     }
     if (strcmp(words[0], "list") == 0 && count == 1) {
-        return list(database, options);
+        return list_tokens(database, options);
     }
     return sj_command_usage_error(&sj_command_token, "say add NAME, list or revoke NAME");
 }
@@ -116,7 +116,7 @@ static int run_token(int argc, char **argv)
     if (sj_database_open(file, SJ_DATABASE_WRITE, &database, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_token, &error);
     }
-    const int exit_code = run_words(database, &options, argc - first, argv + first);
+    const int exit_code = run_action(database, &options, argc - first, argv + first);
     sqlite3_close(database);
     return exit_code;
 }

@@ -17,10 +17,10 @@
 #include <string.h>
 
 enum {
-    MAX_INDENT = 40,
+    MAX_INDENT = 40, /* levels */
     CALLS_TEXT_BYTES = 64,
     FOLDED_BYTES = 64,
-    NAME_BYTES = 100,   /* maximum width of a name without a terminal */
+    NAME_COLUMNS = 100, /* maximum width of a name without a terminal */
     FIGURES_WIDTH = 45, /* width of a line before its name */
     NARROW_WIDTH = 21,  /* that width without self time and calls */
     WAITS_WIDTH = 22,   /* additional width for working and waiting */
@@ -30,7 +30,7 @@ enum {
     MODULE_LEVELS = 512, /* deeper paths do not show which module they enter */
     KNOWN_MODULES = 512,
     VALUES_SHOWN = 3, /* per path */
-    LEAST_NAME = 24   /* columns that indentation leaves for the name */
+    LEAST_NAME = 24   /* columns that indentation must leave for the name */
 };
 
 typedef struct tree_options {
@@ -51,19 +51,18 @@ typedef struct tree_options {
     sj_tree_values *values; /* for `by_value` */
 } tree_options;
 
-/* Totals for the last lines. */
+/* The figures in the lines below the tree. */
 typedef struct tree_remainder {
-    int64_t paths; /* number of hidden paths, with the sums below */
+    int64_t paths; /* number of hidden paths; the next three are their sums */
     int64_t calls;
     int64_t open_calls;
     int64_t self_ns;
-    bool has_estimates; /* some of the shown paths have estimates */
+    bool has_estimates; /* a shown path has an estimated self time */
 } tree_remainder;
 
-/* Returns the number of counted calls and how many of them were open at the end. If both are 0, the
- * end of the path's calls is unknown. Either they are still open (a session that is being recorded,
- * a profile), or their end was lost. In a part of a session, the path was entered before that
- * part. */
+/* Returns the number of calls of a path as text, and how many of them were open at the end. Both
+ * are 0 if no end of a call is known: the calls are still open, or their exits were lost. In a part
+ * of a session, both are 0 if the calls began before that part. */
 static const char *format_calls(const tree_options *options, int64_t counted, int64_t open,
                                 char text[CALLS_TEXT_BYTES])
 {
@@ -79,20 +78,19 @@ static const char *format_calls(const tree_options *options, int64_t counted, in
     return text;
 }
 
-/* Returns the width of a line before its name. */
 static int figures_width(const tree_options *options)
 {
     return (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH) + (options->waiting ? WAITS_WIDTH : 0) +
            (options->costs ? COSTS_WIDTH : 0);
 }
 
-/* Indents a name by its level. Returns the columns that are left for the name; 0: unlimited. */
+/* Indents a name by its level. Returns how many columns the name may use; 0: unlimited. */
 static int print_indent(const tree_options *options, int64_t level)
 {
     const int columns = options->terminal.columns;
     const int left = columns - figures_width(options);
     int most = columns != SJ_TERMINAL_UNLIMITED ? (left - LEAST_NAME) / 2 : MAX_INDENT;
-    most = most < 0 ? 0 : most < MAX_INDENT ? most : MAX_INDENT;
+    most = most < 0 ? 0 : most < MAX_INDENT ? most : MAX_INDENT; /* levels */
     const int indent = level > most ? most : (int)level;
     int used = indent * 2;
     printf("%*s", used, "");
@@ -100,7 +98,7 @@ static int print_indent(const tree_options *options, int64_t level)
         used += printf("(%lld) ", (long long)level);
     }
     if (columns == SJ_TERMINAL_UNLIMITED || options->query.wide) {
-        return options->query.wide ? 0 : NAME_BYTES;
+        return options->query.wide ? 0 : NAME_COLUMNS;
     }
     return left - used < LEAST_NAME / 2 ? LEAST_NAME / 2 : left - used;
 }
@@ -109,7 +107,6 @@ static const char estimates_note[] =
     "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
     "without a clock (--clock adaptive)\n";
 
-/* Prints the costs of the measured calls of a path. */
 static void print_costs(const sj_tree_path *path)
 {
     char cpu[SJ_DURATION_TEXT_BYTES];
@@ -122,7 +119,7 @@ static void print_costs(const sj_tree_path *path)
            path->has_memory ? sj_format_bytes(path->net_bytes, net) : "");
 }
 
-/* Prints a text from a program's memory, without control characters. Cuts it to `space` columns; 0:
+/* Prints a recorded text without its control characters. Cuts the text to `space` columns; 0:
  * unlimited. */
 static void print_text(const char *text, int space)
 {
@@ -132,20 +129,21 @@ static void print_text(const char *text, int space)
     puts(is_cut ? "\xe2\x80\xa6" : "");
 }
 
-/* Prints the values with which the calls of a path spent most time. */
+/* Prints the recorded values of a path's calls, with the time of the calls that had them. Without
+ * --all, prints at most VALUES_SHOWN of them. */
 static void print_values(const tree_options *options, const sj_tree_path *path)
 {
     char total[SJ_DURATION_TEXT_BYTES];
-    const sj_path_values *of = NULL;
-    const size_t count = sj_tree_values_of(options->values, path->path_id, &of);
+    const sj_path_values *values = NULL;
+    const size_t count = sj_tree_values_of(options->values, path->path_id, &values);
     const size_t shown = options->min_share > 0 && count > VALUES_SHOWN ? VALUES_SHOWN : count;
     for (size_t i = 0; i < shown; i++) {
-        printf("%8s %10s ", "", sj_format_duration(of[i].total_ns, total));
+        printf("%8s %10s ", "", sj_format_duration(values[i].total_ns, total));
         if (!options->narrow) {
-            printf("%10s %12lld ", "", (long long)of[i].calls);
+            printf("%10s %12lld ", "", (long long)values[i].calls);
         }
         printf("%*s ", options->costs ? COSTS_WIDTH : 0, "");
-        print_text(of[i].text, print_indent(options, path->level + 1));
+        print_text(values[i].text, print_indent(options, path->level + 1));
     }
     if (shown < count) {
         printf("%*s", figures_width(options), "");
@@ -154,7 +152,6 @@ static void print_values(const tree_options *options, const sj_tree_path *path)
     }
 }
 
-/* Returns the duration as text. Estimates begin with ~. */
 static const char *format_time(bool is_estimate, int64_t ns, char text[SJ_DURATION_TEXT_BYTES + 1])
 {
     text[0] = '~';
@@ -187,11 +184,11 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     }
     putchar(' ');
     int space = print_indent(options, path->level);
-    const char *known = path->name != NULL ? path->name : "(unknown function)";
+    const char *known_name = path->name != NULL ? path->name : "(unknown function)";
     const int tag = path->module != NULL ? sj_text_width(path->module) + 3 : 0;
     const bool has_tag = tag != 0 && (space == 0 || space - tag >= LEAST_NAME / 2);
     space -= has_tag && space != 0 ? tag : 0;
-    fputs(sj_function_name_fit(known, space, name), stdout);
+    fputs(sj_function_name_fit(known_name, space, name), stdout);
     if (has_tag) {
         fputs(options->terminal.colour ? " \033[2m[" : " [", stdout);
         sj_text_write(stdout, path->module, strlen(path->module));
@@ -203,7 +200,7 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     }
 }
 
-/* Prints the line that replaces `count` paths of a chain. */
+/* Prints one line in place of `count` paths of a chain. */
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
     char text[FOLDED_BYTES];
@@ -229,7 +226,7 @@ static void print_folded_paths(const tree_options *options, sj_tree_paths *paths
     }
 }
 
-static void print_pruned(const tree_options *options, const tree_remainder *pruned)
+static void print_hidden(const tree_options *options, const tree_remainder *pruned)
 {
     char text[SJ_DURATION_TEXT_BYTES];
     char open[CALLS_TEXT_BYTES] = "";
@@ -244,33 +241,33 @@ static void print_pruned(const tree_options *options, const tree_remainder *prun
            sj_format_duration(pruned->self_ns, text), options->narrow ? '\n' : ' ');
 }
 
-/* Modules of the current path and its callers. Rows must come in depth-first order. */
+/* The modules of the current path and its callers. Rows must come in depth-first order. */
 typedef struct module_stack {
-    const char *names[MODULE_LEVELS]; /* point into `known` */
-    char *known[KNOWN_MODULES];
-    size_t count;
+    const char *names[MODULE_LEVELS]; /* by depth; borrowed from `interned` */
+    char *interned[KNOWN_MODULES];
+    size_t count; /* of `interned` */
 } module_stack;
 
-/* Returns the file name of a module, with the same pointer for the same name. Returns NULL for a
- * path without a name, or after too many names. */
+/* Returns the file name of a module; equal names have the same pointer. Returns NULL if `path` is
+ * NULL, or there are more than KNOWN_MODULES names. */
 static const char *intern_module(module_stack *modules, const char *path)
 {
     const char *slash = path != NULL ? strrchr(path, '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : path;
     for (size_t i = 0; name != NULL && i < modules->count; i++) {
-        if (strcmp(modules->known[i], name) == 0) {
-            return modules->known[i];
+        if (strcmp(modules->interned[i], name) == 0) {
+            return modules->interned[i];
         }
     }
     if (name == NULL || modules->count == KNOWN_MODULES) {
         return NULL;
     }
-    modules->known[modules->count] = strdup(name);
-    return modules->known[modules->count] != NULL ? modules->known[modules->count++] : NULL;
+    modules->interned[modules->count] = strdup(name);
+    return modules->interned[modules->count] != NULL ? modules->interned[modules->count++] : NULL;
 }
 
-/* Returns the module that the path enters. Returns NULL if the path stays in the module of its
- * caller, or is a root. */
+/* Returns the module of a call path if it differs from the caller's module, else NULL. Returns NULL
+ * for a root. */
 static const char *entered_module(module_stack *modules, int64_t depth, const char *path)
 {
     const char *name = intern_module(modules, path);
@@ -305,8 +302,8 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .is_self_estimate = sqlite3_column_int64(row, 15) != 0};
 }
 
-/* Prints the visible rows and adds up the others. Keeps paths that may be folded until all are
- * known. Returns an SQLite result code. */
+/* Prints the visible paths and adds the sums of the hidden paths to `pruned`. If chains are folded,
+ * stores all visible paths and prints them after the last row. Returns an SQLite result code. */
 static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_remainder *pruned,
                        int64_t *shown)
 {
@@ -345,7 +342,7 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_rema
     }
     sj_tree_paths_deinit(&paths);
     for (size_t i = 0; i < modules.count; i++) {
-        free(modules.known[i]);
+        free(modules.interned[i]);
     }
     return status == SJ_OK ? result : SQLITE_NOMEM;
 }
@@ -366,7 +363,7 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     puts(" function");
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
-    print_pruned(options, &pruned);
+    print_hidden(options, &pruned);
     fputs(pruned.has_estimates ? estimates_note : "", stdout);
     if (options->values != NULL && sj_tree_values_left_out(options->values) != 0) {
         printf(
@@ -382,8 +379,7 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
                : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
 }
 
-/* Prints the tree of the chosen calls. */
-static int print_chosen(tree_options *options, sqlite3 *database, int64_t session_id)
+static int print_chosen_calls(tree_options *options, sqlite3 *database, int64_t session_id)
 {
     sj_error error = {0};
     int exit_code = SJ_EXIT_OK;
@@ -452,7 +448,7 @@ static int print_threads(tree_options *options, sqlite3 *database, int64_t sessi
                sj_function_name_fit((const char *)sqlite3_column_text(row, 2), 0, name),
                (long long)sqlite3_column_int64(row, 1));
         options->choice.thread = (const char *)sqlite3_column_text(row, 0);
-        exit_code = print_chosen(options, database, session_id);
+        exit_code = print_chosen_calls(options, database, session_id);
         more = true;
     }
     options->choice.thread = NULL;
@@ -474,7 +470,7 @@ static int show_tree(tree_options *options)
         sj_terminal_page(&options->terminal);
     }
     exit_code = options->by_thread ? print_threads(options, database, session_id)
-                                   : print_chosen(options, database, session_id);
+                                   : print_chosen_calls(options, database, session_id);
     const bool written = !table || sj_terminal_close(&options->terminal);
     sqlite3_close(database);
     return exit_code != SJ_EXIT_OK || written
@@ -506,7 +502,7 @@ static sj_status parse_all(const sj_option *option, void *values, const char *te
 }
 
 /* True if no option is used that --by-value does not support. */
-static bool is_whole(const tree_options *options)
+static bool allows_by_value(const tree_options *options)
 {
     const sj_call_choice *choice = &options->choice;
     return options->query.format == SJ_RESULT_TABLE && options->query.cluster.url == NULL &&
@@ -521,13 +517,15 @@ static int run_tree(int argc, char **argv)
     tree_options options = {.min_share = 0.005, .max_depth = INT64_MAX};
     int first = 0;
     const int code = sj_options_parse(&sj_command_tree, argc, argv, &options, &first);
-    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_tree, &options.choice);
-    if (checked >= 0) {
-        return checked;
+    const int choice_code =
+        code >= 0 ? code : sj_call_choice_check(&sj_command_tree, &options.choice);
+    if (choice_code >= 0) {
+        return choice_code;
     }
-    const int taken = sj_query_parse_file(&sj_command_tree, argc, argv, first, &options.query.file);
-    if (taken >= 0) {
-        return taken;
+    const int file_code =
+        sj_query_parse_file(&sj_command_tree, argc, argv, first, &options.query.file);
+    if (file_code >= 0) {
+        return file_code;
     }
     if (options.query.format == SJ_RESULT_TABLE) {
         sj_terminal_open(&options.terminal);
@@ -551,7 +549,7 @@ static int run_tree(int argc, char **argv)
                                       "--waiting prints whole paths, as text: without --function, "
                                       "--module, --callers and --physical");
     }
-    if (options.by_value && !is_whole(&options)) {
+    if (options.by_value && !allows_by_value(&options)) {
         return sj_command_usage_error(
             &sj_command_tree, "--by-value prints whole sessions and whole paths, as text: "
                               "with --all, --costs, --depth, --min-percent and --wide only");

@@ -27,7 +27,7 @@ typedef struct ui_options {
     int64_t port; /* 0: any free port */
     bool no_open;
     const char *file;
-    sj_forward_options cluster; /* url NULL: shows the database of one lab */
+    sj_forward_options cluster; /* url is NULL: show the database of one lab */
 } ui_options;
 
 enum { REFRESH_S = 3, ADDRESS_BYTES = 256, LOGIN_PAGE_BYTES = PATH_MAX + 32 };
@@ -39,7 +39,7 @@ static bool has_display(void)
     return (display != NULL && display[0] != '\0') || (wayland != NULL && wayland[0] != '\0');
 }
 
-/* Starts a browser. A failure is ignored, because the address is on the screen. */
+/* Starts a browser. Ignores a failure, because the address is on the screen. */
 static void open_browser(const char *page)
 {
     char *const argv[] = {"xdg-open", (char *)page, NULL};
@@ -59,10 +59,10 @@ static void open_browser(const char *page)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-static bool write_login_page(const char *place, const char *address, char path[LOGIN_PAGE_BYTES])
+static bool write_login_page(const char *base, const char *address, char path[LOGIN_PAGE_BYTES])
 {
     static const char ending[] = ".html";
-    snprintf(path, LOGIN_PAGE_BYTES, "%s.ui-XXXXXX%s", place, ending);
+    snprintf(path, LOGIN_PAGE_BYTES, "%s.ui-XXXXXX%s", base, ending);
     const int page = mkostemps(path, (int)strlen(ending), O_CLOEXEC);
     if (page < 0) {
         return false;
@@ -78,36 +78,37 @@ static bool write_login_page(const char *place, const char *address, char path[L
     return is_made;
 }
 
-/* Writes a page that only this user can read and that redirects to `address`. The browser opens the
- * page instead of the address, because all users of the machine can read a command line. The page
- * lies beside the database, else among temporary files, which some browsers cannot see. `path`
- * becomes absolute. */
+/* Writes a page that only this user can read and that redirects to `address`. The browser is
+ * started with the page instead of the address, because all users of the machine can read a command
+ * line. The page is beside the database if it can be written there: some browsers cannot read
+ * temporary files. Else the page is a temporary file. Writes the page's absolute path to `path`. */
 static bool make_login_page(const char *file, const char *address, char path[LOGIN_PAGE_BYTES])
 {
-    char place[PATH_MAX];
+    char base[PATH_MAX];
     const char *folder = getenv("TMPDIR");
-    if (realpath(file, place) != NULL && write_login_page(place, address, path)) {
+    if (realpath(file, base) != NULL && write_login_page(base, address, path)) {
         return true;
     }
-    snprintf(place, sizeof(place), "%s/sojourn",
+    snprintf(base, sizeof(base), "%s/sojourn",
              folder != NULL && folder[0] == '/' ? folder : "/tmp");
-    return write_login_page(place, address, path);
+    return write_login_page(base, address, path);
 }
 
-/* A thread that follows the cluster, so that Ctrl-C works while the cluster does not respond. */
+/* The thread that refreshes the mirror. It is separate so that Ctrl-C works while the cluster does
+ * not respond. */
 typedef struct ui_follower {
     sj_cluster_mirror *mirror;
-    atomic_bool is_ending; /* stops the refresh of the mirror */
-    atomic_bool is_behind;
-    sem_t wanted;
+    atomic_bool is_ending; /* also stops a refresh that is running */
+    atomic_bool is_behind; /* a refresh is due or running */
+    sem_t wanted;          /* posted when one of the two becomes true */
 } ui_follower;
 
-static void *follow(void *context)
+static void *refresh_mirror(void *context)
 {
     ui_follower *follower = context;
     while (!atomic_load(&follower->is_ending)) {
         if (atomic_load(&follower->is_behind)) {
-            sj_error ignored = {0}; /* the pages show it */
+            sj_error ignored = {0}; /* the dashboard shows the error */
             (void)!sj_cluster_mirror_refresh(follower->mirror, &ignored);
             atomic_store(&follower->is_behind, false);
         }
@@ -126,7 +127,7 @@ static sj_status wait_for_end(const sigset_t *wanted, ui_follower *follower, sj_
         return SJ_OK;
     }
     sem_init(&follower->wanted, 0, 0);
-    const int code = pthread_create(&thread, NULL, follow, follower);
+    const int code = pthread_create(&thread, NULL, refresh_mirror, follower);
     while (code == 0 && sigtimedwait(wanted, NULL, &pause) < 0) {
         if (!atomic_exchange(&follower->is_behind, true)) {
             sem_post(&follower->wanted);
@@ -141,8 +142,8 @@ static sj_status wait_for_end(const sigset_t *wanted, ui_follower *follower, sj_
     return code == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread: %s", strerror(code));
 }
 
-/* Serves until Ctrl-C. The browser gets the token in the address after "#", a part that browsers
- * never send. */
+/* Prints the address, opens a browser and waits for a signal. The token is in the address after
+ * "#", because browsers do not send that part. */
 static sj_status serve_until_end(const ui_options *options, const char *file, const char *title,
                                  const sj_http *server, const sigset_t *wanted,
                                  ui_follower *follower, sj_error *error)
@@ -168,7 +169,7 @@ static sj_status serve_until_end(const ui_options *options, const char *file, co
     return status;
 }
 
-/* Serves a database until Ctrl-C. `title` is shown on the screen. */
+/* Serves a database until a signal comes. Prints `title` as the name of the database. */
 static int serve(const ui_options *options, const char *file, const char *title,
                  ui_follower *follower)
 {
@@ -218,9 +219,9 @@ static int run_ui(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken = sj_query_parse_file(&sj_ui_command, argc, argv, first, &options.file);
-    if (taken >= 0) {
-        return taken;
+    const int file_code = sj_query_parse_file(&sj_ui_command, argc, argv, first, &options.file);
+    if (file_code >= 0) {
+        return file_code;
     }
     if (options.cluster.url != NULL) {
         return options.file == NULL

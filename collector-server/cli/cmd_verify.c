@@ -78,7 +78,7 @@ static sj_status list_sessions(sqlite3 *reader, verify_request *request, sj_erro
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "no memory for sessions");
 }
 
-/* Finds the file and the sessions to rebuild. */
+/* Writes the path of the database and the sessions to rebuild to the request. */
 static sj_status choose_sessions(verify_request *request, sj_error *error)
 {
     sqlite3 *reader = NULL;
@@ -178,9 +178,9 @@ static int run_verify(int argc, char **argv)
     if (request.check_only && request.rebuild != NULL) {
         return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
     }
-    const int taken = sj_query_parse_file(&sj_command_verify, argc, argv, first, &request.file);
-    if (taken >= 0) {
-        return taken;
+    const int file_code = sj_query_parse_file(&sj_command_verify, argc, argv, first, &request.file);
+    if (file_code >= 0) {
+        return file_code;
     }
     request.findings = request.as_json ? json_array() : NULL;
     const int exit_code = verify_database(&request);

@@ -47,21 +47,21 @@ static bool is_shown(const sj_option *row, bool is_common)
     return row->kind != SJ_ARG_HEADING && row->help != NULL && row->is_common == is_common;
 }
 
-/* Prints the common options of a table under a heading. Returns false if there are none. */
+/* Prints the common options below a heading. Returns false if the table has none. */
 static bool print_common(const sj_option *first, int width)
 {
-    bool has_some = false;
+    bool has_common = false;
     for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
         if (is_shown(row, true)) {
-            printf("%s", has_some ? "" : "To begin with:\n");
+            printf("%s", has_common ? "" : "To begin with:\n");
             print_option(row, width);
-            has_some = true;
+            has_common = true;
         }
     }
-    return has_some;
+    return has_common;
 }
 
-/* Prints the other options. Prints each heading before the first option below it. */
+/* Prints the options that are not common, with their headings. */
 static void print_others(const sj_option *first, bool has_common, int width)
 {
     const char *heading = NULL;
@@ -80,9 +80,8 @@ static void print_others(const sj_option *first, bool has_common, int width)
     }
 }
 
-/* Prints the table (NULL: an empty table) as --help shows it, including --help itself. The common
- * options are first, then each heading with the rest of its options. A heading without such options
- * is left out. */
+/* Prints the options as --help shows them, with --help itself as the last. The common options come
+ * first. A heading below which all options are common is left out. `options` may be NULL. */
 static void print_options(const sj_option *options)
 {
     static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};

@@ -31,7 +31,7 @@ typedef struct sj_command {
     const char *help;
     const sj_option *options; /* printed by --help; NULL: the only option is --help */
     const char *examples;     /* --help prints this last: exit status, at least two examples */
-    bool stops_at_argument;   /* parsing of options ends at the first argument */
+    bool stops_at_argument;   /* options after the first argument are not parsed */
     int (*run)(int argc, char **argv);
 } sj_command;
 
@@ -46,7 +46,8 @@ int sj_command_help(const sj_command *command);
 __attribute__((format(printf, 2, 3))) int sj_command_usage_error(const sj_command *command,
                                                                  const char *format, ...);
 
-/* Prints "sojourn NAME: MESSAGE" to standard error. Returns `exit_code`. */
+/* Prints "sojourn NAME: MESSAGE" to standard error, after removing a progress line. Returns
+ * `exit_code`. */
 __attribute__((format(printf, 3, 4))) int sj_command_error(const sj_command *command, int exit_code,
                                                            const char *format, ...);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 const sj_command *const sj_commands[] = {
-    /* one command per line */
     /* clang-format off */
     &sj_command_record,
     &sj_command_attach,
@@ -72,6 +71,7 @@ const char *sj_command_nearest(const char *name)
     return sj_suggest(name, names, count);
 }
 
+/* `sojourn help [COMMAND]`; main also calls it, for `sojourn` without a command. */
 static int run_help(int argc, char **argv)
 {
     const char *topic = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;

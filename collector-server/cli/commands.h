@@ -1,4 +1,4 @@
-/* The commands of the `sojourn` program. Each is in a file of its own. */
+/* The commands of the `sojourn` program. Each command is in a separate file. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
 #define SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
 

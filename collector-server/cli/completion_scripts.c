@@ -28,14 +28,13 @@ const char *sj_completion_kind(const sj_option *option)
     return "";
 }
 
-/* True if the arguments of the command are processes. */
 static bool accepts_process(const sj_command *command)
 {
     return strcmp(command->name, "attach") == 0 || strcmp(command->name, "detach") == 0;
 }
 
-/* The end of the script, after the tables of words. After "--" comes a program with its own
- * arguments, which are not completed. */
+/* The end of the script, after the tables of words. The script completes nothing after "--", where
+ * a program and its arguments follow. */
 static const char bash_end[] =
     "    local i\n"
     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -90,8 +89,8 @@ void sj_completion_bash(void)
     fputs(bash_end, stdout);
 }
 
-/* Prints the first line of a text for use inside single quotes. Prints a backslash before the
- * characters of `special`. */
+/* Prints the first line of a text, escaped for single quotes of a shell. Prints a backslash before
+ * each character of `special`. */
 static void print_text(const char *text, const char *special)
 {
     for (; *text != '\0' && *text != '\n'; text++) {

@@ -16,17 +16,18 @@
 SJ_MUST_CHECK sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *error);
 
 /* Opens a database for reading: `named`, else $SOJOURN_DATABASE, else the newest sojourn-*.db of
- * the current directory. Fails with SJ_ENOTFOUND; the message says what to do, or why the file
- * cannot be opened.
- * | A file of an older version is not changed. A copy of it is upgraded and opened; the copy has no
- * name, so sqlite3_db_filename does not return the file. Fails with SJ_EVERSION if the file is too
- * large to copy. The caller closes the database with sqlite3_close.
- */
+ * the current directory. The caller closes the database with sqlite3_close.
+ *
+ * A file of an older version is not changed: the function copies the file, upgrades the copy and
+ * opens that. The copy has no name, so sqlite3_db_filename does not return the file.
+ *
+ * Fails with SJ_ENOTFOUND if there is no database or the file cannot be opened; the message says
+ * why. Fails with SJ_EVERSION if an older file is too large to copy. */
 SJ_MUST_CHECK sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *error);
 
-/* Finds a session. `wanted` is NULL or "last" for the newest, a session_id, or the beginning of its
- * uuid (at least 4 hexadecimal digits). Fails with SJ_ENOTFOUND, and with SJ_EINVAL if more than
- * one session matches. */
+/* Finds a session. `wanted` is NULL or "last" for the newest, a session_id, or the beginning of a
+ * uuid (at least 4 hexadecimal digits). Fails with SJ_ENOTFOUND if no session matches, and with
+ * SJ_EINVAL if more than one does. */
 SJ_MUST_CHECK sj_status sj_session_choose(sqlite3 *database, const char *wanted,
                                           int64_t *session_id, sj_error *error);
 

@@ -1,4 +1,4 @@
-/* `sojourn device`: turns what the user types into a command for devices. */
+/* `sojourn device`: makes a command for devices from the words of the command line. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
 #define SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
 
@@ -25,8 +25,10 @@ typedef struct sj_device_options {
     bool no_wait;
 } sj_device_options;
 
-/* Converts the words of the command line into the kind and the arguments of a command (control.h).
- * The caller releases `arguments`. Fails with SJ_EINVAL; the message says what is expected. */
+/* Makes the kind and the arguments of a command (control.h) from `argv`, which begins with the
+ * command's name. `kind` is borrowed. The caller releases `arguments`. Fails with SJ_EINVAL; the
+ * message says which values are valid. Fails with the errors of sj_policy_draft_load for a
+ * policy. */
 SJ_MUST_CHECK sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,
                                           const char **kind, json_t **arguments, sj_error *error);
 

@@ -20,28 +20,28 @@ struct sj_embedded {
 sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *error)
 {
     static atomic_uint number;
-    sj_embedded *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_embedded *started = calloc(1, sizeof(*started));
+    if (started == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    snprintf(made->path, sizeof(made->path), "%s", path);
+    snprintf(started->path, sizeof(started->path), "%s", path);
     /* Each collector needs its own address: the previous one may close its address with a delay. */
-    snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d-%u", (int)getpid(),
+    snprintf(started->url, sizeof(started->url), "inproc://sojourn-%d-%u", (int)getpid(),
              atomic_fetch_add(&number, 1));
-    made->created = access(path, F_OK) != 0;
+    started->created = access(path, F_OK) != 0;
     const sj_store_options store = {
-        .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
-    const char *const urls[] = {made->url};
+        .path = started->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
+    const char *const urls[] = {started->url};
     const sj_ingest_options ingest = {.urls = urls, .url_count = 1, .window = SJ_EMBEDDED_WINDOW};
-    sj_status status = sj_store_open(&store, &made->store, error);
+    sj_status status = sj_store_open(&store, &started->store, error);
     if (status == SJ_OK) {
-        status = sj_ingest_start(made->store, &ingest, &made->ingest, error);
+        status = sj_ingest_start(started->store, &ingest, &started->ingest, error);
     }
     if (status != SJ_OK) {
-        sj_embedded_stop(made, true);
+        sj_embedded_stop(started, true);
         return status;
     }
-    *embedded = made;
+    *embedded = started;
     return SJ_OK;
 }
 

@@ -14,14 +14,14 @@ typedef struct sj_embedded sj_embedded;
  * commit costs much more than a frame. */
 enum { SJ_EMBEDDED_WINDOW = 48 };
 
-/* Opens or creates the database `path`, and collects into it at the URL of sj_embedded_url. Starts
- * threads. */
+/* Opens or creates the database `path`. Starts threads that store the frames sent to the URL of
+ * sj_embedded_url. Fails with the errors of sj_store_open and sj_ingest_start. */
 SJ_MUST_CHECK sj_status sj_embedded_start(const char *path, sj_embedded **embedded,
                                           sj_error *error);
 const char *sj_embedded_url(const sj_embedded *embedded);
 
-/* Stores the queued frames and closes the database. If `discard` is true and this collector created
- * the database, removes it. */
+/* Stores the queued frames and closes the database. If `discard` is true and sj_embedded_start
+ * created the database, removes its files. `embedded` may be NULL. */
 void sj_embedded_stop(sj_embedded *embedded, bool discard);
 
 #endif

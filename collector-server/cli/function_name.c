@@ -13,8 +13,8 @@ typedef struct name_parts {
     size_t arguments; /* position of the '(' before the arguments, or the end */
 } name_parts;
 
-/* Splits a qualified name. Text inside <> or () neither is a scope nor begins the arguments.
- * "operator()", "operator<" and "(anonymous namespace)" are names. */
+/* Splits a qualified name. Ignores "::" and "(" inside <> or (). "operator()", "operator<" and
+ * "(anonymous namespace)" are names. */
 static name_parts split_name(const char *name)
 {
     name_parts parts = {0, strlen(name)};
@@ -43,7 +43,7 @@ static name_parts split_name(const char *name)
     return parts;
 }
 
-/* Returns how many bytes to skip on the left so that `columns` columns are left. */
+/* Returns the number of bytes to skip so that the last `columns` columns remain. */
 static size_t skip_left(const char *text, int columns)
 {
     return sj_text_cut(text, sj_text_width(text) - columns > 0 ? sj_text_width(text) - columns : 0);

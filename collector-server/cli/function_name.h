@@ -1,5 +1,4 @@
-/* Shortens names of functions to a width, and keeps longest the part that distinguishes
- * functions. */
+/* Shortens names of functions to a width. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_FUNCTION_NAME_H
 #define SJ_COLLECTOR_SERVER_CLI_FUNCTION_NAME_H
 

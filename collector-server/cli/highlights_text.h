@@ -1,5 +1,5 @@
-/* The last lines that `sojourn record` prints: how the program crashed, where its time went, what
- * to type next. */
+/* The last lines that `sojourn record` prints: how the program crashed, where its time went, and
+ * the next commands to type. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 
@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes at most `lines` lines to `file`. Functions use the lines that remain after the others.
- * `path` is the database. If `crashed` is true, the recorded program crashed and its signal is
- * shown. */
+/* Writes at most `lines` lines to `file`. The list of functions gets the lines that the other parts
+ * leave. `path` is the database. Writes the signal if `crashed` is true: the recorded program
+ * crashed. */
 void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bool crashed,
                          const char *path, uint32_t lines);
 

@@ -18,8 +18,9 @@ int sj_json_output(const sj_command *command, json_t *value)
                       : sj_command_error(command, SJ_EXIT_FAILED, "cannot write the result");
 }
 
-/* Returns a copy of the text with valid UTF-8 (malloc), or NULL if out of memory. */
-static char *clean(const char *text)
+/* Returns a copy of the text in which each byte that is not UTF-8 is U+FFFD. The caller frees it.
+ * Returns NULL if out of memory. */
+static char *dup_clean(const char *text)
 {
     enum { REPLACEMENT_BYTES = 3 };
     char *made = malloc(REPLACEMENT_BYTES * strlen(text) + 1);
@@ -31,7 +32,7 @@ static char *clean(const char *text)
 
 json_t *sj_json_clean_string(const char *text)
 {
-    char *cleaned = clean(text);
+    char *cleaned = dup_clean(text);
     json_t *made = cleaned != NULL ? json_string(cleaned) : NULL;
     free(cleaned);
     return made;
@@ -39,7 +40,7 @@ json_t *sj_json_clean_string(const char *text)
 
 json_t *sj_json_clean_load(const char *text)
 {
-    char *cleaned = clean(text);
+    char *cleaned = dup_clean(text);
     json_t *made = cleaned != NULL ? json_loads(cleaned, JSON_DECODE_ANY, NULL) : NULL;
     free(cleaned);
     return made;

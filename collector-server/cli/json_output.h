@@ -9,18 +9,18 @@
 /* The format of all commands with --json is {"schema": 1, "rows": [...]}.
  * schema/commands.schema.json describes the rows of each command. Times are whole nanoseconds, and
  * sizes are whole bytes. Ids are not shortened. Integers above 2^53 are strings. A command that
- * writes row by row writes these two around its rows. */
+ * prints its rows one by one prints these two texts around them. */
 #define SJ_JSON_ROWS_BEGIN "{\"schema\": 1, \"rows\": ["
 #define SJ_JSON_ROWS_END "\n]}\n"
 
 /* Prints the rows of a command to standard output: the elements of an array, or one object. Takes
- * ownership of `value`; NULL means that memory ran out while it was made. Returns an exit code,
- * after a message if it is not SJ_EXIT_OK. */
+ * ownership of `value`. Returns SJ_EXIT_OK, or another exit code after a message: also if `value`
+ * is NULL, because memory ran out. */
 int sj_json_output(const sj_command *command, json_t *value);
 
-/* sj_json_clean_string makes a JSON string from a text with arbitrary bytes. Bytes that are not
- * UTF-8 become U+FFFD. Returns NULL if out of memory. sj_json_clean_load parses JSON that holds
- * such strings. Returns NULL if the text is not JSON. */
+/* sj_json_clean_string returns a JSON string. sj_json_clean_load parses JSON; it returns NULL if
+ * the text is not JSON. In both, bytes of the text that are not UTF-8 become U+FFFD. Both return
+ * NULL if out of memory. */
 json_t *sj_json_clean_string(const char *text);
 json_t *sj_json_clean_load(const char *text);
 

@@ -19,8 +19,8 @@ static int report_unknown(const char *name)
     return SJ_EXIT_USAGE;
 }
 
-/* Checks the limits of this process before a command that records. Returns -1 if they are
- * sufficient, else an exit code after a message. */
+/* Checks the resource limits of this process if the command records. Returns -1 if they suffice,
+ * else an exit code after a message. */
 static int check_limits(const sj_command *command)
 {
     sj_error error;

@@ -1,4 +1,4 @@
-/* Texts that say what a comparison lacks. */
+/* Messages about comparisons that cannot give a verdict. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_NEEDED_SESSIONS_H
 #define SJ_COLLECTOR_SERVER_CLI_NEEDED_SESSIONS_H
 
@@ -12,12 +12,13 @@
 
 enum { SJ_NEEDED_SESSIONS_BYTES = 160 };
 
-/* Returns how many sessions per side the user should record if at least `needed` are necessary. The
- * result is at least ten, because ten decide most changes. */
+/* Returns how many sessions per side to recommend: `needed`, but at least ten, because ten decide
+ * most changes. */
 size_t sj_needed_sessions_advice(size_t needed);
 
-/* Writes into `text` that `few` sessions per side cannot decide the change of `functions`
- * functions, and what to do. Returns `text`. `needed` has the meaning of sj_compare_row. */
+/* Writes to `text` that `few` sessions per side cannot decide the change of `functions` functions,
+ * and how many sessions to record. Returns `text`. `needed` is the largest
+ * sj_compare_row.needed_sessions of the functions. */
 const char *sj_needed_sessions_text(size_t few, size_t needed, size_t functions,
                                     char text[SJ_NEEDED_SESSIONS_BYTES]);
 

@@ -62,6 +62,7 @@ static void make_tables(const sj_command *command, getopt_tables *tables)
     tables->names[tables->count + 1] = (struct option){0};
 }
 
+/* Returns the option for a result of getopt_long, NULL if there is none. */
 static const sj_option *find_option(const getopt_tables *tables, int found)
 {
     for (size_t i = 0; i < tables->count; i++) {
@@ -132,7 +133,7 @@ static sj_status set_value(const sj_option *option, const char *text, void *valu
     return SJ_OK;
 }
 
-/* True if the word is the beginning of several options. */
+/* True if several options begin with the word. */
 static bool is_ambiguous(const getopt_tables *tables, const char *word)
 {
     const size_t length = strcspn(word, "=");
@@ -144,8 +145,8 @@ static bool is_ambiguous(const getopt_tables *tables, const char *word)
 }
 
 /* Prints why getopt_long refused the word. `found` is its return value. */
-static int refuse(const sj_command *command, const getopt_tables *tables, int found,
-                  const char *word)
+static int report_refused(const sj_command *command, const getopt_tables *tables, int found,
+                          const char *word)
 {
     const bool needs_value = found == ':';
     if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, perhaps inside a group of letters */
@@ -163,7 +164,8 @@ static int refuse(const sj_command *command, const getopt_tables *tables, int fo
                                   word);
 }
 
-/* Parses the options with is_first, or all others. Returns what sj_options_parse returns. */
+/* Parses the options whose is_first equals `is_first` and skips the others. The return values are
+ * as for sj_options_parse. */
 static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
                       bool is_first, void *values)
 {
@@ -176,7 +178,7 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
             return sj_command_help(command);
         }
         if (found == ':' || found == '?') {
-            return refuse(command, tables, found, argv[optind - 1]);
+            return report_refused(command, tables, found, argv[optind - 1]);
         }
         const sj_option *option = find_option(tables, found);
         if (option != NULL && option->is_first == is_first &&

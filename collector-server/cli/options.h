@@ -1,4 +1,4 @@
-/* Options of a command. One table serves the parser and --help. */
+/* The options of a command. The parser and --help read the same table. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_OPTIONS_H
 #define SJ_COLLECTOR_SERVER_CLI_OPTIONS_H
 
@@ -21,8 +21,7 @@ typedef enum sj_option_kind {
      * seconds */
     SJ_ARG_TIME,
     SJ_ARG_PARSED, /* `parse` reads it */
-    /* not an option: ends this table and continues with `table`; an earlier name hides a later
-     * one */
+    /* not an option: the rows of `table` follow; if a name occurs twice, the first row counts */
     SJ_ARG_TABLE
 } sj_option_kind;
 
@@ -51,13 +50,13 @@ typedef struct sj_option {
 
 /* Parses the options of argv into `values`, a structure with the offsets of the table. Returns -1
  * if the command should continue; argv[*first] is then the first argument. Else returns an exit
- * code, after --help or a message. Uses the state of getopt, so only one thread may call it. */
+ * code, after --help or a message. Not thread-safe, because of getopt. */
 int sj_options_parse(const struct sj_command *command, int argc, char **argv, void *values,
                      int *first);
 
-/* sj_option_first returns the first option or heading of a table. sj_option_next returns the one
- * after `option`. Both return NULL at the end. Both follow SJ_ARG_TABLE; they enter hidden tables
- * only if `with_hidden` is true. */
+/* sj_option_first returns the first option or heading of a table. sj_option_next returns the option
+ * or heading after `option`. Both return NULL at the end. Both follow SJ_ARG_TABLE; they enter
+ * hidden tables only if `with_hidden` is true. */
 static inline const sj_option *sj_option_first(const sj_option *row, bool with_hidden)
 {
     while (row != NULL && row->kind == SJ_ARG_TABLE && (with_hidden || !row->is_hidden)) {

@@ -6,13 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The suffix of an unfinished file, so that it does not look like a whole one. */
 #define UNFINISHED ".unfinished"
 
-/* Descriptors that /dev/fd may name, for the shell that started the command. */
+/* Only descriptors below this number are checked. */
 enum { INHERITED_DESCRIPTORS = 256 };
 
-/* True if a descriptor of this process is the file. */
+/* True if a descriptor that this process inherited is the file, as with /dev/fd/3. */
 static bool is_already_open(const struct stat *file)
 {
     struct stat own;
@@ -24,8 +23,8 @@ static bool is_already_open(const struct stat *file)
     return false;
 }
 
-/* Finds the names of the output. `older` is the file that is there; its mode is 0 if none is.
- * Returns false if there is no memory. */
+/* Sets the names of the output. Writes the status of an existing file to `older`; its mode is 0 if
+ * there is none. Returns false if out of memory. */
 static bool find_names(const char *path, sj_output_file *output, struct stat *older)
 {
     struct stat link;
@@ -41,16 +40,15 @@ static bool find_names(const char *path, sj_output_file *output, struct stat *ol
     return output->path != NULL && (is_direct || output->unfinished != NULL);
 }
 
-static void forget(sj_output_file *output)
+static void deinit_output(sj_output_file *output)
 {
     free(output->path);
     free(output->unfinished);
     *output = (sj_output_file){0};
 }
 
-/* Gives the new file the owner and mode of the older one. A user who cannot give a file away keeps
- * it as his own. */
-static void take_over_mode(FILE *file, const struct stat *older)
+/* Ignores a failure of fchown: only root may give a file to another user. */
+static void copy_owner_and_mode(FILE *file, const struct stat *older)
 {
     (void)!fchown(fileno(file), older->st_uid, older->st_gid);
     (void)fchmod(fileno(file), older->st_mode & 0777);
@@ -65,7 +63,7 @@ int sj_output_file_open(const sj_command *command, const char *path, sj_output_f
         return SJ_EXIT_OK;
     }
     if (!find_names(path, output, &older)) {
-        forget(output);
+        deinit_output(output);
         return sj_command_error(command, SJ_EXIT_FAILED, "out of memory");
     }
     const char *name = output->unfinished != NULL ? output->unfinished : output->path;
@@ -73,11 +71,11 @@ int sj_output_file_open(const sj_command *command, const char *path, sj_output_f
     if (output->file == NULL) {
         const int code =
             sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s", name, strerror(errno));
-        forget(output);
+        deinit_output(output);
         return code;
     }
     if (output->unfinished != NULL && older.st_mode != 0) {
-        take_over_mode(output->file, &older);
+        copy_owner_and_mode(output->file, &older);
     }
     return SJ_EXIT_OK;
 }
@@ -101,6 +99,6 @@ int sj_output_file_close(const sj_command *command, sj_output_file *output, int 
     if (output->unfinished != NULL && code != SJ_EXIT_OK) {
         (void)unlink(output->unfinished);
     }
-    forget(output);
+    deinit_output(output);
     return code;
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options whose value is the value of a key, or an element of the key's list. */
+/* An option that sets a key of the policy to a text, or appends a text to the key's list. */
 typedef struct policy_flag {
     const char *option;
     const char *key;
-    const char *value; /* NULL: the value of the option */
+    const char *value; /* the text; NULL: the value of the option */
     bool is_list;
 } policy_flag;
 
@@ -60,7 +60,7 @@ sj_status sj_option_number(const char *option, const char *text, uint64_t limit,
     return SJ_OK;
 }
 
-/* Options that switch a key on or off. */
+/* An option that sets a key of the policy to true or false. */
 typedef struct policy_switch {
     const char *option;
     const char *key;
@@ -73,7 +73,7 @@ static const policy_switch policy_switches[] = {
     {"lines", "java.lines", true},           {"no-system-classes", "objc.system", false},
     {"thread-memory", "thread_memory", true}};
 
-/* Options whose value is a number for a key. */
+/* An option that sets a key of the policy to a number. */
 typedef struct policy_number {
     const char *option;
     const char *key;
@@ -87,7 +87,7 @@ static const policy_number policy_numbers[] = {{"depth", "calls.depth", 1000000}
 static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name, const char *value,
                                         sj_error *error)
 {
-    bool is_switch = false; /* one option may switch several keys */
+    bool is_switch = false; /* no return in the loop: an option may switch several keys */
     for (size_t i = 0; i < sizeof(policy_switches) / sizeof(policy_switches[0]); i++) {
         const policy_switch *row = &policy_switches[i];
         if (strcmp(row->option, name) == 0) {
@@ -112,9 +112,10 @@ static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name
     return sj_fail(error, SJ_EINVAL, "--%s is no option of a policy", name);
 }
 
-/* Explains how floating-point arguments are numbered. A common mistake is to count the parameters
- * in source order; then another register is recorded without an error. */
-static void explain_number(const char *rule)
+/* Prints a note if a value rule names a floating-point argument by its number. Such a number counts
+ * only floating-point arguments. A user who counts all parameters in source order would record
+ * another register without an error. */
+static void explain_float_number(const char *rule)
 {
     const char *open = strrchr(rule, '(');
     const char *after = open != NULL ? open + 1 : "";
@@ -166,7 +167,7 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
-        explain_number(value);
+        explain_float_number(value);
         return SJ_OK;
     }
     for (size_t i = 0; i < sizeof(policy_flags) / sizeof(policy_flags[0]); i++) {

@@ -52,7 +52,7 @@ void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES])
     }
 }
 
-/* Reads the words of the command line, each with a NUL behind it. Returns their bytes. */
+/* Reads the command line: words that each end with a NUL. Returns the number of bytes. */
 static size_t read_words(pid_t pid, char words[SJ_COMMAND_LINE_BYTES])
 {
     char path[64];
@@ -85,7 +85,8 @@ static bool is_file_name(const char *path, const char *name)
     return strcmp(slash != NULL ? slash + 1 : path, name) == 0;
 }
 
-/* True if a user may mean this process by the name. */
+/* True if `name` is the kernel's name of the process, or the file name of its program or of its
+ * first word. */
 static bool has_name(pid_t pid, const sj_proc_status *facts, const char *name)
 {
     char words[SJ_COMMAND_LINE_BYTES];
@@ -99,7 +100,8 @@ static bool has_name(pid_t pid, const sj_proc_status *facts, const char *name)
            is_file_name(words, name);
 }
 
-/* Appends a process to the list of those that have a name. */
+/* Appends a process to the text `list`, or "..." if the list is full. `matches` is the number of
+ * earlier processes. */
 static void add_match(char *list, size_t capacity, size_t matches, pid_t pid)
 {
     const size_t used = strlen(list);

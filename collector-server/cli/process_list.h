@@ -11,25 +11,26 @@
 
 enum { SJ_USER_NAME_BYTES = 33, SJ_COMMAND_LINE_BYTES = 4096 };
 
-/* Lists the numbers of all processes in ascending order. The caller frees `*pids`. Returns
- * the number of processes. If memory is short, later processes are missing. */
+/* Lists the pids of all processes in ascending order. The caller frees `*pids`. Returns the number
+ * of processes. If out of memory, some processes are missing. */
 size_t sj_process_list(pid_t **pids);
 
-/* Writes the name of a user, or the number if it has none. May block on the system's directory of
- * users. Not thread-safe. */
+/* Writes the name of a user, or the number if there is no name. May block on the user database. Not
+ * thread-safe. */
 void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES]);
 
 /* Writes the command line of a process, with a space between its words and "?" for each control
  * character. Cuts it at SJ_COMMAND_LINE_BYTES. Writes "" if the process has none, or has ended. */
 void sj_process_command(pid_t pid, char command[SJ_COMMAND_LINE_BYTES]);
 
-/* Finds the process that a user means: by its number, by its name in `ps`, or by the file name of
- * its program or first word. The calling process is never meant. SJ_ENOTFOUND: none has the name.
- * SJ_EINVAL: several have it; the error lists them. */
+/* Finds a process by its pid, by its name in `ps`, or by the file name of its program or first
+ * word. A pid is not checked. A search by name skips the calling process. Fails with SJ_ENOTFOUND
+ * if no process has the name. Fails with SJ_EINVAL if several processes have the name, which the
+ * error lists, or if the pid is impossible. */
 SJ_MUST_CHECK sj_status sj_process_find(const char *text, pid_t *pid, sj_error *error);
 
-/* Prints an error of sj_process_find. Returns the exit code: that of wrong usage if the text names
- * several processes or an impossible number. */
+/* Prints an error of sj_process_find. Returns SJ_EXIT_USAGE for SJ_EINVAL, else the exit code of
+ * sj_exit_code. */
 int sj_process_refuse(const sj_command *command, const sj_error *error);
 
 #endif

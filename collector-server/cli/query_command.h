@@ -1,5 +1,4 @@
-/* Code that the commands that query a database share: options, choice of the session, output of one
- * query. */
+/* Functions and options for commands that query a database. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 #define SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 
@@ -21,11 +20,12 @@ typedef struct sj_query_options {
     /* Set by the command: */
     const char *const *hidden_first; /* see sj_result_writer */
     sj_terminal *terminal;           /* already open and possibly paged; NULL: not open yet */
-    /* sets whose sums are read from the cluster; without any: `session` */
+    /* the sets of sessions to read from the cluster; both NULL: read `session` */
     const char *cluster_sets[2];
 } sj_query_options;
 
-/* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
+/* Rows of a table of options. `place` is the offset of a `const char *` in the structure, `base` of
+ * an sj_query_options. */
 /* clang-format off */
 #define SJ_DATABASE_OPTION(place) \
     {.name = "database", .letter = 'd', .argument = "FILE", .kind = SJ_ARG_TEXT, \
@@ -53,8 +53,8 @@ typedef struct sj_query_options {
      .offset = (base) + offsetof(sj_query_options, format), .help = "as a table in Markdown"}
 /* clang-format on */
 
-/* Stores the FILE that may be the last argument, argv[first], in `*file`, which --database may have
- * set. Returns -1 if the command should continue, else an exit code after a message. */
+/* Stores the optional last argument FILE, argv[first], in `*file`. --database may have set `*file`
+ * before. Returns -1 if the command should continue, else an exit code after a message. */
 int sj_query_parse_file(const sj_command *command, int argc, char **argv, int first,
                         const char **file);
 
@@ -64,15 +64,15 @@ int sj_query_parse_file(const sj_command *command, int argc, char **argv, int fi
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 
-/* True if programs read the format: JSON or CSV. Then times are nanoseconds and ids are not
- * shortened. A table shows both as people read them. */
+/* True if the format is JSON or CSV, which programs read. Then times are in nanoseconds and ids are
+ * not shortened. */
 static inline bool sj_query_wants_data(const sj_query_options *options)
 {
     return options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV;
 }
 
-/* Runs a prepared query, prints its rows and finalizes it. A table on a terminal goes through a
- * pager. Closes the terminal. */
+/* Runs a prepared query, prints its rows and finalizes it. Shows a table on a terminal through a
+ * pager. Closes the terminal. Returns an exit code, after a message if it is not SJ_EXIT_OK. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 
@@ -81,12 +81,13 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
  * contain these calls. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
-/* Opens a file for a result of `database` like sj_output_file_open. Fails, after a message, if the
- * file is the database itself. The caller closes it with sj_output_file_close. */
+/* Opens a file for a result of `database` like sj_output_file_open, with the same return values.
+ * Fails if the file is the database itself. The caller closes the file with
+ * sj_output_file_close. */
 int sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path,
                          sj_output_file *output);
 
-/* Prints on standard error which blocks were left out. */
+/* Prints on standard error which unreadable blocks the query left out. */
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database);
 
 #endif

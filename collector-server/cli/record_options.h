@@ -9,7 +9,7 @@
 #include <limits.h>
 
 typedef struct sj_record_values {
-    /* values of the flags and of --policy; the first member, for sj_policy_options */
+    /* what --policy and the other policy options set; sj_policy_options needs it as first member */
     sj_policy_draft *draft;
     sj_recording_options recording;
     sj_policy policy;
@@ -17,16 +17,16 @@ typedef struct sj_record_values {
     const char *map_file;
     char output[PATH_MAX];
     char destination[PATH_MAX + 16];
-    const char *collector; /* NULL: embedded */
-    sj_device device;      /* as its enrolment names it; only for a collector */
+    const char *collector; /* URL of the server; NULL: the embedded collector */
+    sj_device device;      /* this machine as it is enrolled; only for a server */
     const char *summary_path;
     int64_t wait_ms;
     bool has_output;
     bool quiet;
 } sj_record_values;
 
-/* Option tables whose values are an sj_record_values. The caller creates the draft before it parses
- * them. Texts are borrowed from argv. */
+/* Option tables for an sj_record_values. The caller sets `draft` before it parses them. Texts are
+ * borrowed from argv. */
 extern const sj_option sj_record_options[];
 extern const sj_option sj_attach_options[];
 

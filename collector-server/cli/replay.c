@@ -16,7 +16,9 @@
 
 enum { FOLLOW_PAUSE_NS = 200 * 1000 * 1000 };
 enum { DURATION_BYTES = 1 + SJ_DURATION_TEXT_BYTES };
-enum { FIRST_STREAMS = 16, MAX_LEVELS = 40, FIGURES = 29, THREAD = 7, LEAST_NAME = 15 };
+enum { FIRST_STREAMS = 16, MAX_LEVELS = 40 };
+/* Widths in columns of the terminal. FIGURES_WIDTH: all before the name, without the thread. */
+enum { FIGURES_WIDTH = 29, THREAD_WIDTH = 7, LEAST_NAME = 15 };
 
 typedef enum call_column {
     CALL_ID,
@@ -28,26 +30,27 @@ typedef enum call_column {
     CALL_FLAGS
 } call_column;
 
-/* A stream whose calls are read in order. The current row of its statement is the next call. */
+/* A stream whose calls are read in the order of their entries. */
 typedef struct replay_stream {
     int64_t stream_id, thread, first_enter_ns;
-    sqlite3_stmt *calls; /* NULL: not started yet, or at its end */
-    int64_t next_call;   /* earlier calls were already printed */
-    bool begun, printed;
+    sqlite3_stmt *calls; /* its row is the next call; NULL: not begun, or no more calls */
+    int64_t next_call;   /* calls with a smaller id were already printed */
+    bool begun;          /* `calls` was prepared */
+    bool printed;        /* a call of this stream was printed */
 } replay_stream;
 
 typedef struct replay {
     sqlite3 *database;
     const sj_replay_request *request;
     const sj_terminal *terminal;
-    replay_stream *streams; /* sorted by first_enter_ns */
-    size_t count, capacity, begun;
-    sqlite3_stmt *gaps;   /* NULL: no more gaps */
-    sqlite3_stmt *values; /* the values of one call; NULL: the session has none */
-    int64_t gaps_from_ns;
-    int64_t objects; /* number of JSON objects printed */
-    int64_t printed;
-    int result; /* result code of SQLite if it is an error */
+    replay_stream *streams;        /* sorted by first_enter_ns */
+    size_t count, capacity, begun; /* of `streams` */
+    sqlite3_stmt *gaps;            /* NULL: no more gaps */
+    sqlite3_stmt *values;          /* the values of one call; NULL: the session has none */
+    int64_t gaps_from_ns;          /* gaps that begin earlier were already printed */
+    int64_t objects;               /* number of printed JSON objects */
+    int64_t printed;               /* number of printed calls */
+    int result;                    /* SQLITE_OK, or the latest error code of SQLite */
 } replay;
 
 static int prepare(replay *self, const char *sql, sqlite3_stmt **statement)
@@ -61,7 +64,8 @@ static int prepare(replay *self, const char *sql, sqlite3_stmt **statement)
     return result;
 }
 
-/* Moves a statement to its next row. Finalizes it at the end. */
+/* Moves a statement to its next row. After the last row or an error, finalizes the statement and
+ * sets it to NULL. */
 static void step(replay *self, sqlite3_stmt **statement)
 {
     const int result = sqlite3_step(*statement);
@@ -127,8 +131,8 @@ static void begin_stream(replay *self, replay_stream *stream)
     step(self, &stream->calls);
 }
 
-/* Returns the stream whose next call is the earliest, or NULL at the end. A stream is started only
- * when its first call can be the earliest. */
+/* Returns the stream whose next call is the earliest, or NULL if there are no more calls. Begins a
+ * stream only when its first call may be the earliest, so that few statements are open. */
 static replay_stream *first_stream(replay *self)
 {
     replay_stream *first = NULL;
@@ -146,11 +150,12 @@ static replay_stream *first_stream(replay *self)
     return first;
 }
 
+/* Prints a name, indented by its depth. Cuts it so that `extra` columns of the line remain. */
 static void print_name(const replay *self, const char *name, int64_t depth, int extra)
 {
     char fitted[SJ_FUNCTION_NAME_BYTES];
     const int columns = self->terminal->columns;
-    const int left = columns - FIGURES - (self->count > 1 ? THREAD : 0) - extra;
+    const int left = columns - FIGURES_WIDTH - (self->count > 1 ? THREAD_WIDTH : 0) - extra;
     int most = columns == SJ_TERMINAL_UNLIMITED ? MAX_LEVELS : (left - LEAST_NAME) / 2;
     most = most < 0 ? 0 : most < MAX_LEVELS ? most : MAX_LEVELS;
     int used = 2 * (depth > most ? most : (int)depth);
@@ -159,10 +164,10 @@ static void print_name(const replay *self, const char *name, int64_t depth, int 
         used += printf("(%lld) ", (long long)depth);
     }
     const int space = left - used < LEAST_NAME ? LEAST_NAME : left - used;
-    const bool whole = columns == SJ_TERMINAL_UNLIMITED || self->request->wide;
-    fputs(
-        sj_function_name_fit(name != NULL ? name : "(unknown function)", whole ? 0 : space, fitted),
-        stdout);
+    const bool is_uncut = columns == SJ_TERMINAL_UNLIMITED || self->request->wide;
+    fputs(sj_function_name_fit(name != NULL ? name : "(unknown function)", is_uncut ? 0 : space,
+                               fitted),
+          stdout);
 }
 
 static void print_figures(const replay *self, const char *sign, int64_t start_ns,
@@ -172,7 +177,7 @@ static void print_figures(const replay *self, const char *sign, int64_t start_ns
     if (self->count > 1) {
         char text[32];
         snprintf(text, sizeof(text), "[%lld]", (long long)thread);
-        printf("%*s ", THREAD - 1, text);
+        printf("%*s ", THREAD_WIDTH - 1, text);
     }
     putchar(' ');
 }
@@ -196,7 +201,7 @@ static void open_values(replay *self)
 
 /* Returns the stored values of a call as text, valid until the next call of this function. Returns
  * NULL if there are none. */
-static const char *values_of(replay *self, int64_t call_id)
+static const char *read_values(replay *self, int64_t call_id)
 {
     if (self->values == NULL) {
         return NULL;
@@ -235,13 +240,13 @@ static void print_number_member(const char *name, sqlite3_stmt *row, int column)
     }
 }
 
-/* True if the times of the call are estimates. */
 static bool is_estimate(sqlite3_stmt *row, int flags)
 {
     return (sqlite3_column_int64(row, flags) & SJ_CALL_UNTIMED) != 0;
 }
 
-/* Writes a duration if it is known. Estimates begin with ~. */
+/* Writes the duration in the column `duration` to `text`, with "~" before an estimate. Does not
+ * change `text` if the duration is NULL. */
 static void format_duration(sqlite3_stmt *row, int duration, int flags, char text[DURATION_BYTES])
 {
     if (sqlite3_column_type(row, duration) != SQLITE_NULL) {
@@ -259,12 +264,12 @@ static void print_call_object(replay *self, const replay_stream *stream)
     print_number_member("duration_ns", row, CALL_DURATION);
     print_text_member("ending", (const char *)sqlite3_column_text(row, CALL_ENDING));
     print_text_member("function", (const char *)sqlite3_column_text(row, CALL_NAME));
-    print_text_member("values", values_of(self, sqlite3_column_int64(row, CALL_ID)));
+    print_text_member("values", read_values(self, sqlite3_column_int64(row, CALL_ID)));
     printf(",\"is_estimate\":%s", is_estimate(row, CALL_FLAGS) ? "true" : "false");
     putchar('}');
 }
 
-/* Prints the calls that were open at the entry of a stream's first printed call. */
+/* Prints the callers of a call, which are the calls that were open at its entry. */
 static void print_callers(replay *self, const replay_stream *stream, int64_t call_id)
 {
     sqlite3_stmt *row = NULL;
@@ -289,11 +294,11 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
     }
 }
 
-/* Writes the values of a call. On a terminal, cuts them to a third of a line. Returns their
- * width. */
+/* Writes the values of a call to `text`. On a terminal, cuts them to a third of a line unless
+ * --wide is given. Returns the width in columns. */
 static int fit_values(replay *self, int64_t call_id, char text[SJ_FUNCTION_NAME_BYTES])
 {
-    const char *values = values_of(self, call_id);
+    const char *values = read_values(self, call_id);
     const int space = self->request->wide ? 0 : self->terminal->columns / 3;
     text[0] = '\0';
     if (values == NULL) {
@@ -346,7 +351,7 @@ static void print_call(replay *self, replay_stream *stream)
     step(self, &stream->calls);
 }
 
-/* True if the gap is a wait: the thread waited for the recorder, and no calls were lost. */
+/* True if the current gap is a wait: the thread waited for the recorder, and no calls were lost. */
 static bool is_wait(const replay *self)
 {
     const char *reason = (const char *)sqlite3_column_text(self->gaps, 3);
@@ -436,7 +441,8 @@ static void print_all(replay *self)
     }
 }
 
-/* True if more calls may come. To miss none, ask before reading the stored calls. */
+/* True if the session is still being recorded. Call this before reading the stored calls: calls
+ * that are stored after both would be missed. */
 static bool is_recorded(replay *self)
 {
     sqlite3_stmt *row = NULL;
@@ -451,7 +457,8 @@ static bool is_recorded(replay *self)
     return is;
 }
 
-/* Prints the stored calls that were not printed yet. With `follow`, leaves no read open. */
+/* Prints the stored calls that were not printed yet. With --follow, ends all reads of the database,
+ * so that the next round sees new rows. */
 static void print_round(replay *self)
 {
     find_streams(self);

@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <string.h>
 
-enum { NAME_WIDTH = 30, SOURCE_RANK = 5, NEVER = INT_MAX };
+enum { NAME_WIDTH = 30, SOURCE_RANK = 5, NEVER = INT_MAX }; /* NEVER: a rank */
 
 #define QUANTILE(q) "histogram_quantile(s.histogram, " q ", s.session_id, s.min_ns, s.max_ns)"
 
-/* All columns in the order of the table. */
+/* In the order in which tables show them: name, expression, kind, width, rank, is_data. */
 static const sj_report_column all_columns[] = {
     {"share", NULL, SJ_REPORT_SHARE, 7, 0, false},
     {"bar", NULL, SJ_REPORT_BAR, 10, 4, false},
@@ -93,6 +93,7 @@ bool sj_report_asks_for(const sj_report_selection *selection, const char *sort, 
     return found;
 }
 
+/* Selects the columns whose rank is at most `rank`. */
 static void select_up_to(int rank, bool sources, bool opens, sj_report_selection *selection)
 {
     selection->count = 0;

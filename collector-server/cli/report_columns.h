@@ -1,4 +1,4 @@
-/* The columns of `sojourn report`: the expression of each, and which of them fit a width. */
+/* The columns of `sojourn report`: the SQL of each, and which of them fit a width. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_COLUMNS_H
 
@@ -9,36 +9,36 @@
 
 enum { SJ_REPORT_COLUMNS_MAX = 30 };
 
-/* The columns that need waits.h. */
+/* Names of columns whose SQL needs sj_waits_register (waits.h). */
 #define SJ_REPORT_WORKING "working"
 #define SJ_REPORT_WAITING "waiting"
 
-/* The column with the number of a function's calls that were open at the end of the recording. `o`
- * in its expression is sj_report_open_calls_sql. */
+/* Name of the column with the number of calls that were open at the end of the recording. Its SQL
+ * needs the table `o`, which sj_report_open_calls_sql joins. */
 #define SJ_REPORT_OPEN "open"
 
 typedef enum sj_report_kind {
     SJ_REPORT_SHARE, /* share of all recorded time, 0 to 1 */
-    SJ_REPORT_BAR,   /* the same share as a bar */
+    SJ_REPORT_BAR,   /* that share as a bar */
     SJ_REPORT_DURATION,
     SJ_REPORT_COUNT,
     SJ_REPORT_BYTES,
-    SJ_REPORT_FILE, /* the file's name in tables, its path in other formats */
+    SJ_REPORT_FILE, /* a file name in tables, a path in other formats */
     SJ_REPORT_FUNCTION
 } sj_report_kind;
 
 typedef struct sj_report_column {
     const char *name; /* the name in --columns, --sort and the heading */
-    /* SQL over s (function_stats), f (functions), m (modules). NULL: the share of the sort
-     * column. */
+    /* SQL over s (function_stats), f (functions), m (modules). NULL: the share of all time, by self
+     * time if sorted by self time, else by total time. */
     const char *expression;
     sj_report_kind kind;
-    int width;    /* width of a cell in a table, without the space after it */
-    int rank;     /* in a table, the columns with the lowest ranks are shown as far as they fit */
-    bool is_data; /* shown in other formats unless --columns names the columns */
+    int width;    /* columns of the terminal for a cell, without the space after it */
+    int rank;     /* a table shows columns up to the highest rank that fits */
+    bool is_data; /* CSV, JSON and Markdown show the column if --columns is not given */
 } sj_report_column;
 
-/* True for rows of functions whose calls were measured. */
+/* SQL condition on `s`: CPU time or memory of the function's calls was measured. */
 #define SJ_REPORT_MEASURED "(s.cpu_ns IS NOT NULL OR s.allocated_bytes IS NOT NULL)"
 
 typedef struct sj_report_selection {
@@ -54,12 +54,12 @@ const sj_report_column *sj_report_column_find(const char *name, size_t length);
 SJ_MUST_CHECK sj_status sj_report_columns_parse(const char *list, sj_report_selection *selection,
                                                 sj_error *error);
 
-/* Chooses the columns for a table of `width` columns of the terminal; 0: unlimited. A name keeps 30
- * columns (of 60 and more). `sources`: source lines can be shown (source_lines.h). `opens`: there
- * are open calls. */
+/* Chooses the columns for a table that is `width` columns of the terminal wide; 0: unlimited.
+ * Counts 30 columns for the function's name. Columns of rank 1 or less are always chosen. `sources`
+ * and `opens` permit the columns "source" and "open". */
 void sj_report_columns_fit(int width, bool sources, bool opens, sj_report_selection *selection);
 
-/* Chooses the columns of CSV, JSON and Markdown. */
+/* Chooses the columns with is_data. */
 void sj_report_columns_data(sj_report_selection *selection);
 
 /* True if the column is selected or is the sort column. */

@@ -12,10 +12,10 @@ enum {
     COLUMN_ENTERED,
     COLUMN_FUNCTIONS,
     COLUMN_UNWATCHED,
-    COLUMN_LAST /* calls; for lines: those not entered */
+    COLUMN_LAST /* calls; for coverage of lines: lines that were not entered */
 };
 
-static void write_text(FILE *page, const char *text)
+static void write_escaped(FILE *page, const char *text)
 {
     for (; text != NULL && *text != '\0'; text++) {
         switch (*text) {
@@ -45,9 +45,9 @@ static void write_head(FILE *page, const char *by, const char *sessions)
           "font-family:ui-monospace,monospace}tr:nth-child(even){background:#f4f4f4}"
           "meter{width:12em}</style>\n<h1>Coverage by ",
           page);
-    write_text(page, by);
+    write_escaped(page, by);
     fputs("</h1>\n<p>Sessions: ", page);
-    write_text(page, sessions);
+    write_escaped(page, sessions);
     fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>", page);
     fputs(sj_coverage_is_of_lines(by) ? "lines<th>unknown<th>not entered\n"
                                       : "functions<th>unwatched<th>calls\n",
@@ -58,11 +58,11 @@ static void write_row(FILE *page, sqlite3_stmt *row)
 {
     const double share = sqlite3_column_double(row, COLUMN_SHARE);
     fputs("<tr><td>", page);
-    write_text(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
+    write_escaped(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
     fprintf(page, "<td>%.1f %%<td><meter value=\"%.4f\"></meter>", share * 100, share);
     for (int column = COLUMN_ENTERED; column <= COLUMN_LAST; column++) {
         fputs("<td>", page);
-        write_text(page, (const char *)sqlite3_column_text(row, column));
+        write_escaped(page, (const char *)sqlite3_column_text(row, column));
     }
     fputc('\n', page);
 }
@@ -90,19 +90,20 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
     return sj_output_file_close(&sj_command_report, &page, code);
 }
 
-/* Prints on standard error why it is unknown which lines were entered in a session. */
+/* Prints on standard error, for each session of the set, why its entered lines are not known. */
 static void report_why_unknown(sqlite3 *database, const char *sessions)
 {
-    static const char sql[] = "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
-                              "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
+    static const char functions_sql[] =
+        "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
+        "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
     sj_session_set set = {0};
     sj_error error = {0};
     sqlite3_stmt *row = NULL;
     if (sj_session_set_read(database, sessions, SJ_SESSION_SET_MAX_SAMPLES, &set, &error) !=
         SJ_OK) {
-        return; /* the table has reported the error */
+        return; /* the query of the table has reported the error */
     }
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(database, functions_sql, -1, &row, NULL);
     for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {
         sqlite3_reset(row);
         sqlite3_bind_int64(row, 1, set.samples[i].session_id);
@@ -117,10 +118,10 @@ static void report_why_unknown(sqlite3 *database, const char *sessions)
 
 int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_options *options)
 {
-    static const char sql[] =
+    static const char functions_sql[] =
         "SELECT name, %s AS share, entered, functions, unwatched, calls FROM coverage(?1, ?2) "
         "ORDER BY name";
-    static const char of_lines[] =
+    static const char lines_sql[] =
         "SELECT name, %s AS share, entered, functions AS lines, unwatched AS unknown, "
         "missing AS not_entered FROM coverage(?1, ?2)";
     const bool is_data = options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV ||
@@ -142,7 +143,7 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    char *text = sqlite3_mprintf(sj_coverage_is_of_lines(by) ? of_lines : sql,
+    char *text = sqlite3_mprintf(sj_coverage_is_of_lines(by) ? lines_sql : functions_sql,
                                  is_data ? "share" : "format('%.1f %%', 100.0 * share)");
     if (text == NULL || sqlite3_prepare_v2(database, text, -1, &row, NULL) != SQLITE_OK) {
         exit_code =

@@ -4,7 +4,7 @@
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
 
-static void report_late(FILE *file, const sj_registry_counters *registry)
+static void report_late_plans(FILE *file, const sj_registry_counters *registry)
 {
     char missed[SJ_DURATION_TEXT_BYTES];
     if (registry->late_plans == 0) {
@@ -45,7 +45,7 @@ static void json_text(FILE *file, const char *name, const char *text)
     sj_json_text(file, text);
 }
 
-static void json_late(FILE *file, const sj_registry_counters *registry)
+static void json_late_plans(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->late_plans != 0) {
         json_number(file, "late_plans", registry->late_plans);
@@ -55,8 +55,8 @@ static void json_late(FILE *file, const sj_registry_counters *registry)
     }
 }
 
-/* Reports a deep exception, which is most likely a StackOverflowError. */
-static void report_deep(FILE *file, const sj_drain_counters *drain)
+/* Reports an exception that ended many nested calls: it is most likely a StackOverflowError. */
+static void report_deep_exception(FILE *file, const sj_drain_counters *drain)
 {
     if (drain->longest_throw >= SJ_DEEP_THROW) {
         fprintf(file,
@@ -69,14 +69,14 @@ static void report_deep(FILE *file, const sj_drain_counters *drain)
 
 void sj_report_shortfalls(FILE *file, const sj_recording_summary *summary)
 {
-    report_late(file, &summary->registry);
+    report_late_plans(file, &summary->registry);
     report_overwritten(file, &summary->registry);
-    report_deep(file, &summary->drain);
+    report_deep_exception(file, &summary->drain);
 }
 
 void sj_report_shortfalls_json(FILE *file, const sj_recording_summary *summary)
 {
-    json_late(file, &summary->registry);
+    json_late_plans(file, &summary->registry);
     if (summary->registry.overwritten != 0) {
         json_number(file, "overwritten", summary->registry.overwritten);
         json_text(file, "first_overwritten", summary->registry.first_overwritten);

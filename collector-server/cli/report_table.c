@@ -18,7 +18,8 @@ static const char *colour(const sj_terminal *terminal, const char *code)
     return terminal->colour ? code : "";
 }
 
-/* Runs a query about a session that returns one row. The caller finalizes `row`. */
+/* Runs a query with the parameter ?1 session_id, and reads its first row. The caller finalizes
+ * `row`. Fails with SJ_EIO. */
 static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id,
                           sqlite3_stmt **row, sj_error *error)
 {
@@ -34,6 +35,7 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     return SJ_OK;
 }
 
+/* True if only calls of some threads or times are chosen. */
 static bool is_of_windows(const sj_call_choice *choice)
 {
     return choice != NULL && choice->selection != NULL;
@@ -51,8 +53,8 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                : sj_report_windows_sql;
 }
 
-/* Counts the calls that were open at the end of the recording. Counts separately the calls that are
- * open while the recording runs. */
+/* Counts the calls that were open at the end of the recording. While the recording runs, counts the
+ * open calls in summary->running instead. */
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                             sj_session_summary *summary, sj_error *error)
 {
@@ -118,7 +120,7 @@ static void print_cut(const char *text, const sj_terminal *terminal)
     printf("%.*s%s", (int)bytes, text, cut ? "\xe2\x80\xa6" : "");
 }
 
-static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
+static void print_time_and_state(sqlite3_stmt *row, const sj_terminal *terminal)
 {
     char when[64] = "";
     char text[256];
@@ -138,8 +140,8 @@ static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
     putchar('\n');
 }
 
-static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
-                        const sj_terminal *terminal)
+static void print_call_counts(sqlite3_stmt *row, const sj_session_summary *summary,
+                              const sj_terminal *terminal)
 {
     char text[384];
     const int64_t lost = sqlite3_column_int64(row, 6);
@@ -180,8 +182,8 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     }
 }
 
-/* Prints the kind of a flight recording or flight dump, and how long threads waited for the
- * recorder. */
+/* Prints whether the session is a flight recording or a flight dump, and how long threads waited
+ * for the recorder. Prints nothing if neither applies. */
 static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_terminal *terminal,
                             sj_error *error)
 {
@@ -219,8 +221,8 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     fputs(colour(terminal, "\033[1m"), stdout);
     print_cut(sj_function_name_fit(title, 0, clean), terminal);
     printf("%s\n", colour(terminal, "\033[0m"));
-    print_when(row, terminal);
-    print_trust(row, summary, terminal);
+    print_time_and_state(row, terminal);
+    print_call_counts(row, summary, terminal);
     sj_thread_sums_line(&summary->threads, threads);
     if (threads[0] != '\0') {
         print_cut(threads, terminal);
@@ -230,7 +232,7 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     return print_kind(database, session_id, terminal, error);
 }
 
-static bool is_left(const sj_report_column *column)
+static bool is_left_aligned(const sj_report_column *column)
 {
     return column->kind >= SJ_REPORT_FILE || column->kind == SJ_REPORT_BAR;
 }
@@ -242,13 +244,13 @@ void sj_report_heading_print(const sj_report_selection *selection, const sj_term
         const sj_report_column *column = selection->columns[i];
         const bool last = i + 1 == selection->count;
         const char *name = column->kind == SJ_REPORT_BAR ? "" : column->name;
-        printf(is_left(column) ? "%-*s%s" : "%*s%s", last && is_left(column) ? 0 : column->width,
-               name, last ? "" : " ");
+        printf(is_left_aligned(column) ? "%-*s%s" : "%*s%s",
+               last && is_left_aligned(column) ? 0 : column->width, name, last ? "" : " ");
     }
     printf("%s\n", colour(terminal, "\033[0m"));
 }
 
-/* Prints a bar in eighths of a column, padded to its width. */
+/* Prints a bar for a share from 0 to 1, to an eighth of a column, padded to BAR_COLUMNS. */
 static void print_bar(double share)
 {
     static const char *const parts[EIGHTHS] = {"",
@@ -279,9 +281,9 @@ static void print_share(double share, const sj_terminal *terminal)
            hot ? colour(terminal, "\033[0m") : "");
 }
 
-/* Returns the columns for a text: the rest of the line for the last column, else the column's
- * width. 0: unlimited. */
-static int space_of(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
+/* Returns how many columns of the terminal the text of a cell may use; 0: unlimited. The last cell
+ * gets the rest of the line. */
+static int find_space(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
 {
     if (at + 1 < selection->count) {
         return selection->columns[at]->width;
@@ -344,7 +346,8 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
     }
 }
 
-/* Reads expression `at` of SJ_REPORT_ESTIMATES, counted from 0. */
+/* Reads the estimate flag `at` after the selected columns: 0 is sj_report_is_estimate_sql, 1 is
+ * sj_report_is_self_estimate_sql. Returns false if the statement has no flags. */
 static bool is_estimate(const sj_report_selection *selection, int at, sqlite3_stmt *statement)
 {
     const int column = (int)selection->count + at;
@@ -363,10 +366,10 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
     const bool is_self = is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
-        /* A copy, because a value of the row cannot first be converted to text and then be read as
-         * a number. */
+        /* This is a copy, because sqlite3_value_text converts the value, and print_cell may then
+         * read it as a number. */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
-        const int space = wide ? 0 : space_of(selection, terminal, i);
+        const int space = wide ? 0 : find_space(selection, terminal, i);
         if (value != NULL) {
             const bool marked =
                 strcmp(selection->columns[i]->name, "self") == 0 ? is_self : is_total;

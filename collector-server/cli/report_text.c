@@ -20,8 +20,8 @@
 
 enum {
     TOP_REASONS = 3,
-    WAIT_INDENT = 9,    /* after "sojourn: " */
-    HIGHLIGHT_LINES = 7 /* of twelve lines; the other five describe the recording */
+    WAIT_INDENT = 9, /* columns of "sojourn: " */
+    HIGHLIGHT_LINES = 7
 };
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
@@ -46,7 +46,7 @@ static void clear_line(sj_report_text *text)
     }
 }
 
-/* Reports a wait of over WAITING_NS: the embedded collector is usually only slightly behind. */
+/* Reports that the recorder waits for the collector, and for how many frames. */
 static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     sj_terminal terminal;
@@ -65,6 +65,8 @@ static void report_wait(sj_report_text *text, const sj_recording_progress *progr
     free(line);
 }
 
+/* Shows a wait for the collector, and its progress, once the wait is longer than WAITING_NS. The
+ * embedded collector usually needs less. */
 static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -137,6 +139,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
+/* Reports the most frequent reasons why functions were not hooked, TOP_REASONS at most. */
 static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
@@ -174,7 +177,8 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
-static const double SHOWN_RANGE = 1.2;
+static const double SHOWN_RANGE = 1.2; /* a range with a smaller ratio is not shown */
+
 typedef struct time_text {
     char text[SJ_DURATION_TEXT_BYTES];
 } time_text;
@@ -184,6 +188,8 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
+/* Prints `times`, the CPU time of the recorded run divided by the CPU time of a run without
+ * recording. Prints the range of that estimate if the range is wide. */
 static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
 {
     double least;
@@ -196,7 +202,7 @@ static void report_times(FILE *file, const sj_recording_cost *cost, double times
     }
 }
 
-/* Reports what recording cost. Waits and the recorder's CPU time are not part of the sum. */
+/* Reports the cost of recording. Waits and the recorder's CPU time are not part of the sum. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
@@ -241,7 +247,7 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* Most lost values belong to calls that were not lost. */
+/* Reports lost values. The calls of most of these values were recorded. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
@@ -253,23 +259,23 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports events that found a full buffer. An event of a signal handler that interrupted its thread
- * during a reservation cannot wait, so it is reported separately. */
+/* Reports events that found a full buffer. Events of signal handlers are reported separately: a
+ * handler that interrupts its thread while that reserves buffer space cannot wait. */
 static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
 {
-    const uint64_t of_handlers = drain->handler_events < drain->dropped_events
-                                     ? drain->handler_events
-                                     : drain->dropped_events;
-    if (of_handlers != 0) {
+    const uint64_t handler_events = drain->handler_events < drain->dropped_events
+                                        ? drain->handler_events
+                                        : drain->dropped_events;
+    if (handler_events != 0) {
         fprintf(
             file,
             "sojourn: %llu events of signal handlers were dropped while their thread waited for "
             "buffer space; record fewer functions or use --mode profile\n",
-            (unsigned long long)of_handlers);
+            (unsigned long long)handler_events);
     }
-    if (drain->dropped_events != of_handlers) {
+    if (drain->dropped_events != handler_events) {
         fprintf(file, "sojourn: %s found a full buffer; %s\n",
-                SJ_COUNTED(drain->dropped_events - of_handlers, "event"),
+                SJ_COUNTED(drain->dropped_events - handler_events, "event"),
                 text->drops
                     ? "--when-full block lets the program wait for buffer space"
                     : "a longer --block-ms lets the program wait (not in signal handlers, nor "
@@ -278,7 +284,7 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
     }
 }
 
-/* Names the option that prevents each kind of loss. */
+/* Reports lost calls and events, and how to prevent each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {
@@ -291,7 +297,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    /* In a flight recording, perhaps only events that are in no dump were lost. */
+    /* Both may be 0: in a flight recording, events outside of all dumps are not counted here. */
     if (summary->lost_calls != 0 || summary->lost_events != 0) {
         fprintf(file, "%s%s, %s; marked as gaps\n",
                 text->quiet ? "sojourn: lost " : "  lost       ",
@@ -328,8 +334,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
     [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
 
-/* Lists the processes that ran a program or forked without an agent. */
-static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
+static void report_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
@@ -345,7 +350,8 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports functions for which the processes had no space left. */
+/* Reports functions whose values or callers were not recorded, because a table in the process was
+ * full. */
 static void report_refused(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.refused_functions != 0) {
@@ -357,8 +363,7 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports a recording whose session reached its maximum size. */
-static void report_full(FILE *file, const sj_recording_summary *summary)
+static void report_size_limit(FILE *file, const sj_recording_summary *summary)
 {
     time_text after;
     if (summary->full_after_ns != 0) {
@@ -392,13 +397,12 @@ static void report_calls(FILE *file, const sj_report_text *text,
     report_cost(file, &summary->cost);
     report_unmatched(file, summary);
     report_budget(file, summary);
-    print_unrecorded(file, summary);
+    report_unrecorded(file, summary);
     report_refused(file, summary);
     report_losses(file, text, summary);
     report_lost_values(file, summary);
 }
 
-/* Reports what happened to a live function.txt. */
 static void report_function_log(FILE *file, const sj_report_text *text,
                                 const sj_recording_summary *summary)
 {
@@ -420,7 +424,7 @@ static void report_function_log(FILE *file, const sj_report_text *text,
     }
 }
 
-/* Reports what attaching did to the process. */
+/* Reports how long attaching paused the process, and what detaching left in it. */
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
@@ -479,6 +483,7 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* Prints a line for each rule that should have changed calls and did not. */
 static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
@@ -488,8 +493,7 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-/* Reports the processes that continue without being recorded, and what to do. */
-static void report_left(FILE *file, const sj_recording_summary *summary)
+static void report_unrecorded_processes(FILE *file, const sj_recording_summary *summary)
 {
     const uint32_t count = summary->left_processes;
     if (count == 0) {
@@ -558,7 +562,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
-        report_full(file, summary);
+        report_size_limit(file, summary);
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
@@ -566,7 +570,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
     if (summary->program_left && summary->attach.prepare_ns == 0) {
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
-    report_left(file, summary);
+    report_unrecorded_processes(file, summary);
     sj_report_undelivered(file, text->target, summary);
     if (text->doubts.quarantine_reason[0] != '\0') {
         fprintf(file, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
@@ -684,7 +688,7 @@ static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
     fputs("}", file);
 }
 
-static void json_left(FILE *file, const sj_recording_summary *summary)
+static void json_unrecorded_processes(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "left_processes", summary->left_processes);
     json_number(file, "left_hooked", summary->left_hooked);
@@ -773,7 +777,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "refused_pages", summary->drain.refused_pages);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
-    json_left(file, summary);
+    json_unrecorded_processes(file, summary);
     json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",

@@ -1,5 +1,4 @@
-/* The text that `sojourn record` prints during the recording and at its end, always on standard
- * error. */
+/* The text that `sojourn record` prints on standard error, during the recording and at its end. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 
@@ -10,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Options of the text, and the state of what was printed. */
+/* Options of the text, and which parts were already printed. */
 typedef struct sj_report_text {
     bool quiet;         /* print only errors and losses */
     bool has_terminal;  /* standard error is a terminal that no recorded program writes to */
@@ -19,9 +18,10 @@ typedef struct sj_report_text {
     bool line_shown;    /* a progress line is on the screen and must be cleared */
     bool is_wait_reported;
     bool is_budget_wait_reported;
-    uint64_t waiting_for_budget_ns; /* monotonic time since which it waits; 0: not waiting */
-    uint64_t waiting_since_ns; /* time since which it waits for the collector; 0: not waiting */
-    uint64_t awaited_frames;   /* number of pending frames when that wait began */
+    /* monotonic times at which the wait for the JVM or the collector began; 0: no wait yet */
+    uint64_t waiting_for_budget_ns;
+    uint64_t waiting_since_ns;
+    uint64_t awaited_frames; /* number of pending frames when the wait for the collector began */
     sj_progress_work wait;
     /* These describe the stored session. They are empty if another process stores it. */
     sj_session_doubts doubts;
@@ -32,12 +32,12 @@ typedef struct sj_report_text {
 /* The `progress` callback of sj_recording_options. `context` is an sj_report_text. */
 void sj_report_text_progress(void *context, const sj_recording_progress *progress);
 
-/* Prints the result of the recording. `file_bytes` is the size of the database; 0 if it is on
- * another machine. */
+/* Prints the result of the recording. `file_bytes` is the size of the database; 0 if a server
+ * stores the session. */
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
                             uint64_t file_bytes);
 
-/* Writes the same result as one JSON object. */
+/* Writes the result of the recording as one JSON object. */
 void sj_report_text_json(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary, uint64_t file_bytes);
 

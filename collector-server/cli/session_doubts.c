@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if the recorder of the session is gone. A living recorder holds a lock on the file that
- * names the frames' target. */
+/* True if the spool of this machine has the session and its recorder no longer runs. A running
+ * recorder holds a lock on the file that names the session's target. */
 static bool is_abandoned(const sj_session_id *session)
 {
     char root[PATH_MAX];

@@ -35,7 +35,7 @@ static sj_status visit_symbol(void *context, uint64_t address, const char *symbo
     return SJ_OK;
 }
 
-/* Stops the reading at the first line: symbols come before lines, and lines are not needed. */
+/* Stops the reading at the first line: the reader visits symbols before lines. */
 static sj_status visit_line(void *context, uint64_t address, const char *file, int line)
 {
     (void)context;
@@ -45,7 +45,7 @@ static sj_status visit_line(void *context, uint64_t address, const char *file, i
     return SJ_EFULL;
 }
 
-/* True if the file has one of the functions that the rules name. */
+/* Writes the address of each function that the rules name. Returns false if the file has none. */
 static bool find_functions(signature_check *check, const char *binary)
 {
     const sj_symbol_visitor visitor = {
@@ -63,8 +63,8 @@ static bool find_functions(signature_check *check, const char *binary)
     return is_found && (status == SJ_OK || status == SJ_EFULL);
 }
 
-/* Returns the name of the next parameter of a signature and moves `*at` after the parameter.
- * Returns NULL at the end, or if the parameter has no name. */
+/* Returns the name of the parameter at `*at`, and its length. Moves `*at` behind the parameter.
+ * Returns NULL if the parameter has no name. */
 static const char *parse_name(const char **at, size_t *bytes)
 {
     const char *start = *at + strspn(*at, " ");
@@ -100,7 +100,9 @@ static bool is_same_place(uint8_t left, uint8_t right)
             sj_value_is_real(sj_value_kind_of(left)) == sj_value_is_real(sj_value_kind_of(right)));
 }
 
-static void compare(const checked_rule *rule, const sj_typed_function *typed)
+/* Prints a warning if a named argument of the rule is in another place than the parameter of that
+ * name in the debug data. */
+static void compare_places(const checked_rule *rule, const sj_typed_function *typed)
 {
     const sj_signature *signature = &rule->signature;
     const char *at = rule->text + strcspn(rule->text, "(") + 1;
@@ -111,14 +113,15 @@ static void compare(const checked_rule *rule, const sj_typed_function *typed)
         if (sj_value_position(signature->values[value].source) != number) {
             continue; /* this argument is not recorded */
         }
-        const sj_typed_value *said = name != NULL ? find_named(typed, name, bytes) : NULL;
-        if (said != NULL && !is_same_place(said->place, signature->values[value].place)) {
+        const sj_typed_value *typed_value = name != NULL ? find_named(typed, name, bytes) : NULL;
+        if (typed_value != NULL &&
+            !is_same_place(typed_value->place, signature->values[value].place)) {
             fprintf(stderr,
                     "sojourn: --value %.100s%.200s: in the debug data '%.*s' (%.100s) lies in "
                     "another place than here, where it is argument %" PRIu32
                     "; give all arguments in source order, with '_:KIND' for those that are not to "
                     "be recorded, or --value %.100s alone\n",
-                    rule->function, rule->text, (int)bytes, name, said->type, number,
+                    rule->function, rule->text, (int)bytes, name, typed_value->type, number,
                     rule->function);
             return;
         }
@@ -146,7 +149,7 @@ static void check_rules(const signature_check *check, sj_function_types *types)
         sj_typed_function *typed = NULL;
         if (rule->is_found &&
             sj_function_types_find(types, rule->address, rule->function, &typed) == SJ_OK) {
-            compare(rule, typed);
+            compare_places(rule, typed);
         }
         sj_typed_function_free(typed);
     }

@@ -29,8 +29,8 @@ static void free_lines(void *context)
     free(lines);
 }
 
-/* Opens the separate debug file of the module. */
-static sj_symbol_file *open_debug(const char *path)
+/* Returns NULL if the module has no separate debug file. */
+static sj_symbol_file *open_debug_file(const char *path)
 {
     sj_elf module;
     sj_elf debug;
@@ -55,8 +55,8 @@ static bool has_build_id(const sj_symbol_file *file, const void *build_id, size_
     return bytes != 0 && size == bytes && memcmp(found, build_id, bytes) == 0;
 }
 
-/* Opens the file with a module's debug data. Returns NULL if there is none, or if it belongs to
- * another build. */
+/* Opens the file with a module's line table: the module itself, or its separate debug file. Returns
+ * NULL if there is none, or if the module at `path` has another build-id. */
 static sj_symbol_file *open_module(const char *path, const void *build_id, size_t bytes)
 {
     struct stat status;
@@ -73,9 +73,11 @@ static sj_symbol_file *open_module(const char *path, const void *build_id, size_
         return file;
     }
     sj_symbol_file_close(file);
-    return open_debug(path);
+    return open_debug_file(path);
 }
 
+/* Opens the module of the row at its first use; the module stays open. Returns NULL if it has no
+ * line table. */
 static sj_symbol_file *find_module(source_lines *lines, sqlite3_stmt *row)
 {
     const int64_t module_id = sqlite3_column_int64(row, 0);
@@ -106,8 +108,8 @@ static bool find_line(source_lines *lines, sqlite3_stmt *row, const char **path,
            sj_symbol_file_line(file, (uint64_t)sqlite3_column_int64(row, 1), path, line) == SJ_OK;
 }
 
-/* Implements source_line. It prepares its statement on each call: SQLite frees the function when
- * the connection closes, and a connection with open statements cannot be closed. */
+/* Implements source_line. Prepares its statement on each call, because a kept statement would
+ * prevent the connection from closing. */
 static void source_line(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
     (void)count;

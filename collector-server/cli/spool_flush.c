@@ -22,12 +22,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, LOOK_MS = 100 };
+enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, POLL_MS = 100 };
 
-/* Waits until all frames of a spool are acknowledged, for at most `wait_ms`. For a database the
- * timeout begins again with each acknowledgement. It must have a timeout, too: it may be locked or
- * its disk full for ever. */
-static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int64_t wait_ms)
+/* Waits until all frames of a spool are acknowledged, at most `wait_ms`. For a database the timeout
+ * begins again with each acknowledgement. Returns SJ_ETIMEDOUT after the timeout. */
+static sj_status wait_for_acknowledgement(sj_uplink *uplink, uint64_t frames, bool is_database,
+                                          int64_t wait_ms)
 {
     sj_status status = SJ_ETIMEDOUT;
     uint64_t acknowledged = 0;
@@ -35,10 +35,10 @@ static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int
     const sj_progress_work work = sj_progress_begin(frames);
     while (status == SJ_ETIMEDOUT && left_ms >= 0) {
         sj_uplink_status now;
-        status = sj_uplink_drain(uplink, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+        status = sj_uplink_drain(uplink, left_ms < POLL_MS ? left_ms : POLL_MS);
         sj_uplink_get_status(uplink, &now);
         left_ms =
-            is_database && now.acknowledged_frames != acknowledged ? wait_ms : left_ms - LOOK_MS;
+            is_database && now.acknowledged_frames != acknowledged ? wait_ms : left_ms - POLL_MS;
         acknowledged = now.acknowledged_frames;
         sj_progress_reach(work, acknowledged);
     }
@@ -56,8 +56,8 @@ static sj_status check_refused(const char *directory, sj_error *error)
                : SJ_OK;
 }
 
-/* Delivers one spool and deletes it. `file` is the database behind the URL, or NULL. The spool is
- * kept on SJ_ETIMEDOUT and SJ_EPERM. */
+/* Sends the frames of one spool to `url`, then deletes the spool. `file` is the database behind the
+ * URL, NULL for a server. Keeps the spool on an error. */
 static sj_status send_spool(const char *directory, const char *url, const char *file,
                             int64_t wait_ms, sj_error *error)
 {
@@ -79,7 +79,7 @@ static sj_status send_spool(const char *directory, const char *url, const char *
         sj_uplink_status reported;
         sj_spool_counters counters;
         sj_spool_get_counters(spool, &counters);
-        status = drain(uplink, counters.pending_frames, file != NULL, wait_ms);
+        status = wait_for_acknowledgement(uplink, counters.pending_frames, file != NULL, wait_ms);
         sj_uplink_get_status(uplink, &reported);
         sj_uplink_stop(uplink);
         if (status != SJ_OK) {
@@ -94,8 +94,9 @@ static sj_status send_spool(const char *directory, const char *url, const char *
     return status;
 }
 
-static sj_status send_to(const char *directory, const char *destination, int64_t wait_ms,
-                         sj_error *error)
+/* Sends the frames of one spool to a destination: a URL, or "file " and the path of a database. */
+static sj_status send_to_destination(const char *directory, const char *destination,
+                                     int64_t wait_ms, sj_error *error)
 {
     static const char file_prefix[] = "file ";
     sj_embedded *embedded = NULL;
@@ -111,22 +112,24 @@ static sj_status send_to(const char *directory, const char *destination, int64_t
     return status;
 }
 
-/* Delivers one spool. SJ_ECORRUPT: delivered all frames except the permanently refused ones. */
+/* Delivers a spool. Fails with SJ_ECORRUPT if frames were permanently refused; all other frames are
+ * then delivered. */
 static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
                                sj_error *error)
 {
-    /* an earlier delivery left only refused frames */
+    /* An empty spool: an earlier delivery left at most refused frames. */
     if (sj_spool_directory_bytes(directory) == 0) {
         SJ_TRY(check_refused(directory, error));
     }
-    SJ_TRY(send_to(directory, destination, wait_ms, error));
+    SJ_TRY(send_to_destination(directory, destination, wait_ms, error));
     return check_refused(directory, error);
 }
 
-/* Delivers the session whose destination is in the file `path`. */
-static void flush_one(const char *path, const sj_flush_request *request, sj_flush_totals *totals)
+/* Recovers and delivers one session. The file `path` holds its destination. */
+static void flush_session(const char *path, const sj_flush_request *request,
+                          sj_flush_totals *totals)
 {
-    const char *to = request->collector;
+    const char *destination = request->collector;
     char chosen[SJ_SPOOL_COLLECTOR_BYTES];
     sj_recovery_claim claim;
     sj_recovery_result salvaged;
@@ -141,16 +144,18 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
         sj_recovery_release(&claim, false);
         return;
     }
-    if (to == NULL && sj_spool_collector_read(claim.spool_directory, chosen)) {
-        to = chosen; /* a device with several collectors has sent it there */
+    if (destination == NULL && sj_spool_collector_read(claim.spool_directory, chosen)) {
+        destination =
+            chosen; /* the collector to which a device with several collectors sent the session */
     }
     sj_status status = sj_recovery_session(&claim, &salvaged, &error);
     totals->salvaged += salvaged.recovered;
-    if (status == SJ_OK && claim.destination[0] == '\0' && to == NULL) {
+    if (status == SJ_OK && claim.destination[0] == '\0' && destination == NULL) {
         /* Its recorder died before it had frames to send. */
         delivered = true;
     } else if (status == SJ_OK) {
-        status = deliver_spool(claim.spool_directory, to != NULL ? to : claim.destination,
+        status = deliver_spool(claim.spool_directory,
+                               destination != NULL ? destination : claim.destination,
                                request->wait_ms, &error);
         delivered = status == SJ_OK;
         totals->delivered += delivered;
@@ -164,7 +169,7 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
     sj_recovery_release(&claim, delivered);
 }
 
-static uint64_t count_claims(DIR *directory)
+static uint64_t count_sessions(DIR *directory)
 {
     uint64_t count = 0;
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
@@ -181,7 +186,7 @@ sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *total
     if (directory == NULL) {
         return sj_fail(error, SJ_ENOTFOUND, "%s: %s", request->root, strerror(errno));
     }
-    const sj_progress_work work = sj_progress_begin_list(count_claims(directory));
+    const sj_progress_work work = sj_progress_begin_list(count_sessions(directory));
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char path[PATH_MAX];
         if (!sj_recovery_is_claim_name(entry->d_name)) {
@@ -189,7 +194,7 @@ sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *total
         }
         const int written = snprintf(path, sizeof(path), "%s/%s", request->root, entry->d_name);
         if (written > 0 && (size_t)written < sizeof(path)) {
-            flush_one(path, request, totals);
+            flush_session(path, request, totals);
         }
         sj_progress_step(work);
     }

@@ -6,26 +6,27 @@
 
 #include <stdint.h>
 
-enum { SJ_FLUSH_USUAL_WAIT = -1 }; /* 10 s for a server, 1 minute for a database's next reply */
+/* The default timeout: 10 s for a server, 1 minute without an acknowledgement for a database. */
+enum { SJ_FLUSH_USUAL_WAIT = -1 };
 
 typedef struct sj_flush_request {
     const sj_command *command; /* named in messages about undelivered sessions */
     const char *root;          /* folder of the spool */
-    const char *collector;     /* NULL: the target of each session */
+    const char *collector;     /* URL to send to; NULL: the target of each session */
     const char *only_for;      /* only sessions with this target; NULL: all */
-    int64_t wait_ms;           /* timeout for each session */
+    int64_t wait_ms;           /* timeout for each session, or SJ_FLUSH_USUAL_WAIT */
 } sj_flush_request;
 
 typedef struct sj_flush_totals {
     unsigned delivered;
-    unsigned in_use; /* sessions that are being recorded */
-    unsigned kept;
-    /* sessions with permanently refused frames, which are set aside; each run reports them */
-    unsigned refused;
+    unsigned in_use;  /* sessions that are being recorded */
+    unsigned kept;    /* sessions that could not be delivered and stay in the spool */
+    unsigned refused; /* sessions with permanently refused frames, which stay in the spool folder */
     unsigned salvaged; /* sessions of killed recorders */
 } sj_flush_totals;
 
-/* Delivers and removes the sessions of a spool. Skips sessions that are being recorded. Fails with
+/* Delivers the sessions of a spool and removes the delivered sessions. Skips sessions that are
+ * being recorded. Prints a message for each session that fails, and counts it. Fails with
  * SJ_ENOTFOUND if the spool does not exist. Blocks until each session is delivered or its timeout
  * has passed. */
 SJ_MUST_CHECK sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *totals,

@@ -29,7 +29,7 @@ static void add_word(sj_word_list *list, const char *word, const char *prefix)
     }
 }
 
-/* Adds the first column of a query. The parameter ?1 is the prefix. */
+/* Adds the first column of all rows of a query. Binds the prefix to ?1 if the query has it. */
 static void add_rows(sqlite3 *database, const char *sql, const char *prefix, sj_word_list *list)
 {
     sqlite3_stmt *statement = NULL;
@@ -48,7 +48,7 @@ static void add_rows(sqlite3 *database, const char *sql, const char *prefix, sj_
     sqlite3_finalize(statement);
 }
 
-static const char *const words[] = {
+static const char *const fixed_words[] = {
     "SELECT",
     "FROM",
     "WHERE",
@@ -125,10 +125,10 @@ static const char *const words[] = {
     ".quit",
 };
 
-static void add_fixed(const char *prefix, sj_word_list *list)
+static void add_fixed_words(const char *prefix, sj_word_list *list)
 {
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
-        add_word(list, words[i], prefix);
+    for (size_t i = 0; i < sizeof(fixed_words) / sizeof(fixed_words[0]); ++i) {
+        add_word(list, fixed_words[i], prefix);
     }
     size_t count;
     const sj_shipped_query *queries = sj_shipped_queries(&count);
@@ -157,7 +157,7 @@ void sj_sql_complete(sqlite3 *database, const char *prefix, bool quoted, sj_word
     if (quoted) {
         add_rows(database, functions_sql, prefix, list);
     } else {
-        add_fixed(prefix, list);
+        add_fixed_words(prefix, list);
         add_rows(database, tables_sql, prefix, list);
         add_rows(database, columns_sql, prefix, list);
         add_rows(database, calls_sql, prefix, list);

@@ -1,5 +1,4 @@
-/* Words that the SQL shell completes: keywords, tables, columns, SQL functions, shipped queries and
- * dot commands. Inside quotes it completes the names of recorded functions. */
+/* The words that the SQL shell completes. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
 #define SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
 
@@ -12,8 +11,10 @@ typedef struct sj_word_list {
     size_t count, capacity;
 } sj_word_list;
 
-/* Collects the words that begin with `prefix`, at most a few hundred. If `quoted`, these are names
- * of recorded functions. If memory runs out, the list is shorter. */
+/* Collects at most 400 words that begin with `prefix`. If `quoted`, these are names of recorded
+ * functions. Else they are keywords, tables, columns, SQL functions, shipped queries and dot
+ * commands. If out of memory, some words are missing. The caller calls sj_word_list_deinit. Blocks
+ * on the database. */
 void sj_sql_complete(sqlite3 *database, const char *prefix, bool quoted, sj_word_list *list);
 void sj_word_list_deinit(sj_word_list *list);
 

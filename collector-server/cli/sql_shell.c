@@ -1,6 +1,5 @@
-/* Design notes. The shell uses the readline interface of libedit. Its callbacks have no context, so
- * the only shell of the process is a static variable. The statements run under the same guard as
- * those of the command line. */
+/* Design notes. The shell uses the readline interface of libedit. Its callbacks have no context
+ * pointer, so the completion reads static variables, and a process can have one shell only. */
 #include "collector-server/cli/sql_shell.h"
 
 #include "agent/host/directories.h"
@@ -28,6 +27,8 @@ typedef struct sql_shell {
     char history[PATH_MAX];
 } sql_shell;
 
+/* Callback of rl_completion_matches. Returns the next completion, NULL at the end. `state` is 0 in
+ * the first call for a text. */
 static char *next_word(const char *text, int state)
 {
     static sj_word_list list;
@@ -40,6 +41,7 @@ static char *next_word(const char *text, int state)
     return at < list.count ? strdup(list.words[at++]) : NULL;
 }
 
+/* Callback of readline: returns the completions of the word `text` at `start`. */
 static char **complete_line(const char *text, int start, int end)
 {
     (void)end;
@@ -60,9 +62,8 @@ static void start_editing(sql_shell *shell)
     rl_readline_name = "sojourn";
     rl_attempted_completion_function = complete_line;
     using_history();
-    /* Inserting a zero byte must do nothing. If the user types Ctrl-D while a statement runs, the
-     * shell reads it as a zero. By default, that zero would insert the next key literally, even a
-     * Ctrl-D. */
+    /* A zero byte must do nothing. A Ctrl-D typed while a statement runs is read as a zero byte. By
+     * default, libedit would then insert the next key literally, even a Ctrl-D. */
     rl_bind_key('\0', rl_insert);
     stifle_history(HISTORY_LINES);
     if (sj_state_directory("sql", folder, sizeof(folder), &error) == SJ_OK &&
@@ -74,11 +75,12 @@ static void start_editing(sql_shell *shell)
     }
 }
 
-/* Returns the next line without its newline, or NULL at the end. The caller frees it. */
+/* Returns the next line without its newline, NULL at the end of the input. The caller frees the
+ * line. `continued` selects the prompt for later lines of a statement. */
 static char *read_line(const sql_shell *shell, bool continued)
 {
     if (shell->terminal) {
-        /* Before the prompt, because the user may type Ctrl-D as soon as it appears. */
+        /* Before the prompt, so that a Ctrl-D typed as soon as the prompt appears is read right. */
         rl_prep_terminal(1);
         return readline(continued ? "    ...> " : "sojourn> ");
     }
@@ -122,15 +124,15 @@ static int set_mode(sql_shell *shell, const char *word)
                             ".mode takes table, csv, json or markdown");
 }
 
-static int run_named(sql_shell *shell, char **words, size_t count)
+static int run_shipped_query(sql_shell *shell, char **words, size_t count)
 {
     sj_statement_runner *runner = shell->runner;
-    const size_t former = runner->parameter_count;
+    const size_t former_count = runner->parameter_count;
     for (size_t i = 2; i < count && runner->parameter_count < SJ_STATEMENT_RUNNER_PARAMETERS; ++i) {
         runner->parameters[runner->parameter_count++] = words[i];
     }
-    const int exit_code = sj_statement_runner_run_query(runner, words[1], former);
-    runner->parameter_count = former;
+    const int exit_code = sj_statement_runner_run_query(runner, words[1], former_count);
+    runner->parameter_count = former_count;
     return exit_code;
 }
 
@@ -143,8 +145,8 @@ static int run_dot_command(sql_shell *shell, char *line)
 {
     char *words[MAX_ARGUMENTS + 1] = {0};
     size_t count = 0;
-    char *rest = line;
-    for (char *word; count < MAX_ARGUMENTS && (word = strsep(&rest, " \t")) != NULL;) {
+    char *remaining_line = line;
+    for (char *word; count < MAX_ARGUMENTS && (word = strsep(&remaining_line, " \t")) != NULL;) {
         if (word[0] != '\0') {
             words[count++] = word;
         }
@@ -171,7 +173,7 @@ static int run_dot_command(sql_shell *shell, char *line)
         return sj_statement_runner_describe_query(shell->runner->command, argument);
     }
     if (strcmp(words[0], ".query") == 0 && argument != NULL) {
-        return run_named(shell, words, count);
+        return run_shipped_query(shell, words, count);
     }
     if (strcmp(words[0], ".wide") == 0 || strcmp(words[0], ".timer") == 0) {
         const bool on = argument == NULL || strcmp(argument, "on") == 0;
@@ -200,8 +202,8 @@ static void remember_statement(sql_shell *shell, const char *statement)
     }
 }
 
-/* Reads one statement, from several lines if necessary. Returns NULL at the end. The caller frees
- * it. */
+/* Reads lines up to the end of a statement, or one dot command. Returns NULL at the end of the
+ * input. The caller frees the text. */
 static char *read_statement(sql_shell *shell)
 {
     char *statement = NULL;
@@ -225,8 +227,8 @@ static char *read_statement(sql_shell *shell)
     return statement;
 }
 
-/* Returns the length in bytes of the first statement of a text, including its semicolon. */
-static size_t first_statement(const char *text)
+/* Returns the length of the first statement of a text, including its semicolon. */
+static size_t first_statement_bytes(const char *text)
 {
     size_t size = 0;
     while (text[size] != '\0') {
@@ -242,7 +244,7 @@ static size_t first_statement(const char *text)
     return size;
 }
 
-/* True if the text contains no statement to run. Text with a syntax error is not a comment. */
+/* True if the text is only comments and white space. */
 static bool is_comment(sqlite3 *database, const char *text)
 {
     sqlite3_stmt *statement = NULL;
@@ -257,7 +259,7 @@ static int run_statements(sj_statement_runner *runner, const char *text)
 {
     int exit_code = SJ_EXIT_OK;
     while (exit_code == SJ_EXIT_OK && text[strspn(text, " \t\n;")] != '\0') {
-        char *statement = strndup(text, first_statement(text));
+        char *statement = strndup(text, first_statement_bytes(text));
         if (statement == NULL) {
             return sj_command_error(runner->command, SJ_EXIT_FAILED, "out of memory");
         }
@@ -286,7 +288,7 @@ int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
             remember_statement(&shell, statement);
             shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
                                                   : run_statements(runner, statement);
-            /* the first error ends a script, wherever the later statements stand */
+            /* The first error ends a script. */
             shell.done |= !shell.terminal && shell.exit_code != SJ_EXIT_OK;
             fflush(stdout);
         }

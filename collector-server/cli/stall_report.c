@@ -1,8 +1,7 @@
-/* Design notes. A stall is a report of a watch in the program, or a "jank" trigger without such a
- * report. The report shows the calls at one moment, in the middle of the wait. At that moment the
- * thread had not responded for some time, and it did not respond for some more time. The calls come
- * from the dump that the trigger made, if there is one, else from the session. Both count time from
- * the same moment. */
+/* Design notes. A stall is a report of a watch in the program, or a fired "jank" trigger without
+ * such a report. For each stall, this file shows the calls that were open at one moment in the
+ * middle of the stall. The calls come from the dump that the trigger made, if there is one, else
+ * from the session. Times in a dump and in its session begin at the same moment. */
 #include "collector-server/cli/stall_report.h"
 
 #include "collector-server/cli/function_name.h"
@@ -14,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Columns of a stall, in the order of both queries. */
+/* The columns of the queries for stalls. */
 enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, REALTIME, UTC };
 
 static const char *text_of(sqlite3_stmt *row, int column)
@@ -23,28 +22,27 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* Prints a text without control characters: texts come from devices and must not control the
- * terminal. */
+/* Removes control characters: the texts come from devices and must not control the terminal. */
 static void print_text(const char *before, sqlite3_stmt *row, int column, const char *behind)
 {
     char clean[SJ_FUNCTION_NAME_BYTES];
     printf("%s%s%s", before, sj_function_name_fit(text_of(row, column), 0, clean), behind);
 }
 
-/* Returns the columns to indent a call. Limits them, because depths come from devices, too. */
+/* Returns the indentation of a call in columns. Limits it, because a device may send any depth. */
 static int indentation(int64_t depth)
 {
     enum { MOST = 200 };
     return depth < 0 ? 0 : depth < MOST / 2 ? 2 * (int)depth : MOST;
 }
 
-/* Shared by the readers of rows below. */
+/* The context of the row readers below. */
 typedef struct stall_view {
     sqlite3 *database;
-    int64_t session;
-    int64_t stalled; /* the number of the thread that was late */
-    int64_t moment;
-    uint64_t rows;
+    int64_t session; /* the session or dump with the calls of the current stall */
+    int64_t stalled; /* number of the thread that was late */
+    int64_t moment;  /* ns since the start of the session */
+    uint64_t rows;   /* number of stalls that were printed */
     json_t *stalls;
 } stall_view;
 
@@ -64,8 +62,8 @@ static sj_status print_open_call(void *context, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Prints a thread with the calls that were open in it, outermost first, with their time up to the
- * moment and their whole time. */
+/* Prints a thread and its open calls, outermost first. Prints for each call the time up to the
+ * moment and the whole duration. */
 static sj_status print_thread(void *context, sqlite3_stmt *row)
 {
     const stall_view *view = context;
@@ -87,6 +85,7 @@ static sj_status print_item(void *context, sqlite3_stmt *row)
     return SJ_OK;
 }
 
+/* Prints each element of a JSON array on a line, after the text `before`. */
 static sj_status print_list(sqlite3 *database, const char *json, const char *before)
 {
     return json[0] == '\0' ? SJ_OK

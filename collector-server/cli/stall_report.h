@@ -7,11 +7,12 @@
 #include <jansson.h>
 #include <sqlite3.h>
 
-/* Writes all stalls of a database to standard output. The database must have its tables of calls.
- * Fails with SJ_EIO and the message of the database. */
+/* Prints all stalls of a database. The connection must have the virtual table `calls`. Fails with
+ * SJ_EIO; sqlite3_errmsg then says why. */
 SJ_MUST_CHECK sj_status sj_stall_report_print(sqlite3 *database);
 
-/* Returns the stalls as an array in `*stalls`. Fails with SJ_ENOMEM or SJ_EIO. */
+/* Stores all stalls as a new JSON array in `*stalls`. On an error, stores NULL. Fails with
+ * SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_stall_report_json(sqlite3 *database, json_t **stalls);
 
 #endif

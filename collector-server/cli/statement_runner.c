@@ -20,9 +20,11 @@ static void note_interrupt(int signal_number)
     interrupted = 1;
 }
 
-static sj_statement_runner *shown; /* the runner whose progress is shown */
-static sj_progress work;           /* its latest progress */
+/* sj_progress_watch passes no context to note_progress. */
+static sj_statement_runner *shown_runner; /* the runner whose progress is shown */
+static sj_progress latest_progress;       /* the latest progress of `shown_runner` */
 
+/* Shows that the statement is running, at most every tenth of a second and not during a pager. */
 static void show_time(sj_statement_runner *runner)
 {
     const int64_t tenths = ((int64_t)sj_clock_ns(CLOCK_MONOTONIC) - runner->started_ns) / TENTH_NS;
@@ -30,24 +32,25 @@ static void show_time(sj_statement_runner *runner)
         tenths != runner->shown_tenths) {
         char text[SJ_PROGRESS_TEXT_BYTES];
         fprintf(stderr, "\r\033[K... %s (Ctrl-C stops)",
-                sj_work_progress_text(tenths * TENTH_NS, &work, text));
+                sj_work_progress_text(tenths * TENTH_NS, &latest_progress, text));
         runner->shown_tenths = tenths;
     }
 }
 
-static void note_work(const sj_progress *progress)
+static void note_progress(const sj_progress *progress)
 {
-    work = *progress;
-    show_time(shown);
+    latest_progress = *progress;
+    show_time(shown_runner);
 }
 
-static bool watch_interrupt(void *held)
+/* Callback of the guard while a statement runs: shows the time. False: stop the statement. */
+static bool is_not_interrupted(void *held)
 {
     show_time(held);
     return interrupted == 0;
 }
 
-static const char *given_value(const sj_statement_runner *runner, const char *name)
+static const char *find_given_value(const sj_statement_runner *runner, const char *name)
 {
     const size_t length = strlen(name);
     for (size_t i = runner->parameter_count; i-- > 0;) {
@@ -59,7 +62,7 @@ static const char *given_value(const sj_statement_runner *runner, const char *na
     return NULL;
 }
 
-/* Binds a value: numbers as numbers, all others as text. */
+/* Binds a value that is a number as a number, any other value as text. */
 static void bind_value(sqlite3_stmt *statement, int number, const char *value)
 {
     char *end;
@@ -76,13 +79,15 @@ static void bind_value(sqlite3_stmt *statement, int number, const char *value)
     sqlite3_bind_text(statement, number, value, -1, SQLITE_TRANSIENT);
 }
 
+/* Binds each parameter of a statement: to the given value, else to the default of the shipped
+ * query. For :session, --session precedes the default. */
 static sj_status bind_parameters(void *held, sqlite3_stmt *statement, sj_error *error)
 {
     const sj_statement_runner *runner = held;
     for (int i = 1; i <= sqlite3_bind_parameter_count(statement); ++i) {
         char value[VALUE_BYTES];
         const char *name = sqlite3_bind_parameter_name(statement, i);
-        const char *text = name != NULL ? given_value(runner, name + 1) : NULL;
+        const char *text = name != NULL ? find_given_value(runner, name + 1) : NULL;
         if (text == NULL && name != NULL && runner->query != NULL &&
             sj_shipped_query_default(runner->query, name + 1, value, sizeof(value))) {
             text = value;
@@ -119,7 +124,7 @@ int sj_statement_runner_init(sj_statement_runner *runner, const sj_command *comm
         return sj_command_failed(runner->command, &error);
     }
     sj_sql_guard_set_prepared(runner->guard, bind_parameters, runner);
-    sj_sql_guard_set_watch(runner->guard, watch_interrupt, runner);
+    sj_sql_guard_set_watch(runner->guard, is_not_interrupted, runner);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     return SJ_EXIT_OK;
@@ -141,11 +146,11 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     sj_terminal_open(&runner->terminal);
     writer.terminal = runner->pages ? &runner->terminal : NULL;
     interrupted = 0;
-    shown = runner;
-    work = (sj_progress){.part = -1};
+    shown_runner = runner;
+    latest_progress = (sj_progress){.part = -1};
     runner->shown_tenths = 0;
     runner->started_ns = (int64_t)sj_clock_ns(CLOCK_MONOTONIC);
-    sj_progress_watch(runner->progress ? note_work : NULL);
+    sj_progress_watch(runner->progress ? note_progress : NULL);
     const sj_status status =
         sj_sql_guard_run(runner->guard, sql, sj_result_writer_row, &writer, &outcome, &error);
     sj_progress_watch(NULL);

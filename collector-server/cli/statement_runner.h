@@ -1,5 +1,4 @@
-/* Runs one statement of `sojourn sql`, from the command line or the shell: parameters, limits,
- * Ctrl-C, output, duration. */
+/* Runs statements of `sojourn sql`, from the command line or from the shell. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_STATEMENT_RUNNER_H
 #define SJ_COLLECTOR_SERVER_CLI_STATEMENT_RUNNER_H
 
@@ -17,17 +16,18 @@ typedef struct sj_statement_runner {
     const char *parameters[SJ_STATEMENT_RUNNER_PARAMETERS]; /* NAME=VALUE; borrowed */
     size_t parameter_count;
     bool timing;          /* print how long each statement took */
-    bool progress;        /* show on a terminal that a statement is running */
-    bool pages;           /* results go through a pager */
-    sj_terminal terminal; /* terminal of the current statement */
+    bool progress;        /* show on standard error how long a statement has been running */
+    bool pages;           /* show tables through a pager */
+    sj_terminal terminal; /* standard output, while a statement runs */
     /* the shipped query whose default parameters are used; NULL: none */
     const sj_shipped_query *query;
     int64_t started_ns;   /* start of the current statement, CLOCK_MONOTONIC */
-    int64_t shown_tenths; /* tenths of a second that were shown last; 0: none */
+    int64_t shown_tenths; /* the latest shown duration, in tenths of a second; 0: none shown */
 } sj_statement_runner;
 
-/* Installs the guard on the database and makes SIGINT interrupt statements. Returns an exit code,
- * after a message if it is not SJ_EXIT_OK. */
+/* Initializes a runner. Installs a guard with the limits on the database (sql_guard.h). Installs a
+ * handler for SIGINT that interrupts the running statement. Returns an exit code, after a message
+ * if it is not SJ_EXIT_OK. */
 int sj_statement_runner_init(sj_statement_runner *runner, const sj_command *command,
                              sqlite3 *database, const sj_query_options *options,
                              const sj_sql_limits *limits);
@@ -37,8 +37,9 @@ void sj_statement_runner_deinit(sj_statement_runner *runner);
  * value is an error. Returns an exit code, after a message if it is not SJ_EXIT_OK. */
 int sj_statement_runner_run(sj_statement_runner *runner, const char *sql);
 
-/* Runs a shipped query by name. Returns SJ_EXIT_NOT_FOUND if it does not exist. Returns
- * SJ_EXIT_USAGE if it lacks one of the runner's parameters from `first` on. */
+/* Runs a shipped query by name, like sj_statement_runner_run. Returns SJ_EXIT_NOT_FOUND if the
+ * query does not exist. Returns SJ_EXIT_USAGE if the query does not have one of the runner's
+ * parameters from `first` on. */
 int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name, size_t first);
 
 /* Checks that the query has each parameter of `given` (NAME=VALUE). If not, prints a message and
@@ -46,14 +47,15 @@ int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name,
 int sj_statement_runner_check_parameters(const sj_command *command, const sj_shipped_query *query,
                                          const char *const *given, size_t count);
 
-/* sj_statement_runner_list_queries prints names and titles. sj_statement_runner_describe_query
- * prints the description in the query's text; returns SJ_EXIT_NOT_FOUND if the query does not
- * exist. */
+/* Prints the names of all shipped queries, each with the question that it answers. */
 void sj_statement_runner_list_queries(void);
+
+/* Prints the text of a shipped query, with its comments. Returns SJ_EXIT_NOT_FOUND, after a
+ * message, if the query does not exist. */
 int sj_statement_runner_describe_query(const sj_command *command, const char *name);
 
-/* Prints the description of the schema, or only of `table`. Returns SJ_EXIT_NOT_FOUND if the schema
- * does not mention that table. */
+/* Prints the description of the schema, or only of `table` if that is not NULL. Returns
+ * SJ_EXIT_NOT_FOUND, after a message, if the description has no such table. */
 int sj_statement_runner_print_schema(const sj_command *command, const char *table);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Number of columns of output that is not a terminal. Lines are as long as necessary. */
+/* The number of columns and rows of an output that is not a terminal. Lines may have any length. */
 #define SJ_TERMINAL_UNLIMITED 0
 
 typedef struct sj_terminal {
@@ -15,27 +15,28 @@ typedef struct sj_terminal {
     int columns; /* SJ_TERMINAL_UNLIMITED: not a terminal */
     int rows;    /* SJ_TERMINAL_UNLIMITED: not a terminal */
     pid_t pager; /* process of the pager; 0: none runs */
-    int screen;  /* with a pager: descriptor of the terminal that standard output was */
+    int screen;  /* while a pager runs: a descriptor of the original standard output */
 } sj_terminal;
 
-/* Describes standard output. $COLUMNS and $LINES override the terminal's own size. A terminal
- * without a size has 80 columns and 24 rows. Does not block. */
+/* Writes the properties of standard output. $COLUMNS and $LINES override the terminal's own size. A
+ * terminal without a size has 80 columns and 24 rows. Does not block. */
 void sj_terminal_open(sj_terminal *terminal);
 
-/* Describes another file descriptor in the same way. */
+/* Writes the properties of `fd` like sj_terminal_open. */
 void sj_terminal_describe(int fd, sj_terminal *terminal);
 
-/* Moves to column 0, on a new line if the cursor is not there already. Another program may have
- * left the cursor anywhere. Prints one line of spaces and a carriage return. */
+/* Moves the cursor to column 0, on a new line if the cursor is in another column. To do so, prints
+ * one line of spaces and a carriage return. Does nothing if the output is not a terminal or does
+ * not know escape sequences. */
 void sj_terminal_begin_line(FILE *file, const sj_terminal *terminal);
 
 /* Writes text. A line that is wider than the terminal continues on the next line after `indent`
- * spaces. If the terminal is narrower than twice `indent`, the text is not wrapped. */
+ * spaces. Does not wrap if the terminal has at most 2 * `indent` columns. */
 void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text, int indent);
 
-/* Sends standard output through $SOJOURN_PAGER, $PAGER or less until sj_terminal_close. Does
- * nothing without a terminal, if the variable is empty or "cat", or if the program does not exist.
- * One thread at a time. */
+/* Sends standard output through $SOJOURN_PAGER, else $PAGER, else less, until sj_terminal_close.
+ * Does nothing if standard output is not a terminal, the variable is empty or "cat", or the program
+ * does not exist. Not thread-safe. */
 void sj_terminal_page(sj_terminal *terminal);
 
 /* Flushes standard output and waits until the user leaves the pager. Returns false if a write

@@ -6,9 +6,9 @@
 
 enum { NO_CHARACTER = 0x110000 }; /* after the last character of Unicode */
 
-/* Returns the number of bytes of a character from its first byte. Returns 0 if no character begins
- * with that byte. */
-static size_t length_of(unsigned char first)
+/* Returns the length of a UTF-8 character whose first byte is `first`. Returns 0 if no character
+ * begins with that byte. */
+static size_t sequence_length(unsigned char first)
 {
     return first < 0x80   ? 1
            : first < 0xc2 ? 0
@@ -18,13 +18,13 @@ static size_t length_of(unsigned char first)
                           : 0;
 }
 
-/* Returns the number of bytes of the first character of a text. A byte that is not UTF-8 is one
- * character with the code NO_CHARACTER. */
+/* Returns the length of the first character of a text and writes its code. A byte that is not UTF-8
+ * counts as a character with the code NO_CHARACTER. */
 static size_t read_character(const char *text, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
-    const size_t length = length_of(bytes[0]);
+    const size_t length = sequence_length(bytes[0]);
     *code = length < 2 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
     for (size_t i = 1; i < length; ++i) {
         if ((bytes[i] & 0xc0) != 0x80) {
@@ -46,7 +46,7 @@ static bool is_shown(uint32_t code)
     return code >= 0x20 && (code < 0x7f || code >= 0xa0) && code != NO_CHARACTER;
 }
 
-/* Returns the number of bytes of a character. Writes the columns that it needs to `*width`. */
+/* Returns the length of the first character of a text in bytes, and its width in columns. */
 static size_t measure_character(const char *text, int *width)
 {
     uint32_t code;
@@ -74,12 +74,12 @@ size_t sj_text_cut(const char *text, int width)
 {
     size_t used = 0;
     while (text[used] != '\0') {
-        int one;
-        const size_t length = measure_character(text + used, &one);
-        if (one > width) {
+        int character_width;
+        const size_t length = measure_character(text + used, &character_width);
+        if (character_width > width) {
             break;
         }
-        width -= one;
+        width -= character_width;
         used += length;
     }
     return used;

@@ -1,23 +1,22 @@
-/* Width of UTF-8 text on a terminal, and characters that are safe to send to one. */
+/* Width of UTF-8 text on a terminal, and text that is safe to print there. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_TEXT_WIDTH_H
 #define SJ_COLLECTOR_SERVER_CLI_TEXT_WIDTH_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* Returns the number of columns that UTF-8 text needs on a terminal. A byte that is not UTF-8
- * counts as one column. */
+/* Returns the number of columns that UTF-8 text needs on a terminal. A byte that is not UTF-8 takes
+ * 1 column. */
 int sj_text_width(const char *text);
 
-/* Returns how many bytes of `text` fit in `width` columns. */
+/* Returns how many bytes of `text` fit in `width` columns, as whole characters. */
 size_t sj_text_cut(const char *text, int width);
 
-/* Writes the first `bytes` bytes of a text to a terminal or file. Writes '?' for each control
- * character (U+0000-U+001F, U+007F-U+009F) and for each byte that is not UTF-8. So no text can
- * control a terminal. */
+/* Writes the first `bytes` bytes of a text. Writes '?' for each control character (U+0000-U+001F,
+ * U+007F-U+009F) and for each byte that is not UTF-8, so that no text can control a terminal. */
 void sj_text_write(FILE *file, const char *text, size_t bytes);
 
-/* Replaces the same characters and bytes in a string by '?'. */
+/* Replaces in a string the characters and bytes for which sj_text_write writes '?'. */
 void sj_text_clean(char *text);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define LEAST_NS INT64_C(40000000) /* a shorter time has only one or two samples of a thread */
+#define LEAST_NS INT64_C(40000000) /* a shorter time has only one or two steps of a thread */
 
 enum { THREADS_SHOWN = 10, NAME_COLUMN = 48, LEAST_NAME = 12 };
 
@@ -24,8 +24,8 @@ static sj_status prepare(sqlite3 *database, const char *sql, int64_t session_id,
     return SJ_OK;
 }
 
-/* Reads the sums at the beginning of a row. Sums with a negative number become unknown: a device
- * may send wrong numbers. */
+/* Reads the sums in the first three columns of a row. Returns zeros if a number is negative,
+ * because a device may send wrong numbers. */
 static sj_thread_sums read_sums(sqlite3_stmt *row)
 {
     sj_thread_sums sums = {.watched_ns = sqlite3_column_int64(row, 0),
@@ -53,16 +53,15 @@ sj_status sj_thread_sums_read(sqlite3 *database, int64_t session_id, const sj_ca
                          sqlite3_errmsg(database));
 }
 
-static int64_t waited(const sj_thread_sums *sums)
+static int64_t waited_time(const sj_thread_sums *sums)
 {
     const int64_t waited_ns = sums->watched_ns - sums->cpu_ns - sums->ready_ns;
     return waited_ns > 0 ? waited_ns : 0;
 }
 
-/* Returns the whole time, for the shares of the parts. A wait for a processor is counted when it
- * ends. So the parts of a window, and those of devices of earlier versions, can exceed the watched
- * time. */
-static int64_t whole(const sj_thread_sums *sums)
+/* Returns the time that is 100 %: the watched time, or the sum of the parts if that is larger. The
+ * sum can be larger, because the kernel counts a wait for a processor when the wait ends. */
+static int64_t whole_time(const sj_thread_sums *sums)
 {
     const int64_t parts_ns = sums->cpu_ns + sums->ready_ns;
     return sums->watched_ns > parts_ns ? sums->watched_ns : parts_ns;
@@ -73,16 +72,17 @@ void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BY
     char working[SJ_DURATION_TEXT_BYTES];
     char waiting[SJ_DURATION_TEXT_BYTES];
     char ready[SJ_DURATION_TEXT_BYTES];
-    const double percent = 100.0 / (double)whole(sums);
+    const double percent = 100.0 / (double)whole_time(sums);
     if (sums->watched_ns < LEAST_NS) {
         line[0] = '\0';
         return;
     }
     snprintf(line, SJ_THREAD_SUMS_BYTES,
              "threads worked %.0f %%, waited %.0f %%, and %.0f %% for a processor (%s, %s, %s)",
-             percent * (double)sums->cpu_ns, percent * (double)waited(sums),
+             percent * (double)sums->cpu_ns, percent * (double)waited_time(sums),
              percent * (double)sums->ready_ns, sj_format_duration(sums->cpu_ns, working),
-             sj_format_duration(waited(sums), waiting), sj_format_duration(sums->ready_ns, ready));
+             sj_format_duration(waited_time(sums), waiting),
+             sj_format_duration(sums->ready_ns, ready));
 }
 
 static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)
@@ -94,8 +94,9 @@ static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)
     char name[SJ_FUNCTION_NAME_BYTES];
     const int space = terminal->columns - NAME_COLUMN;
     printf("%9s %9s %9s %8lld %8lld  %s\n", sj_format_duration(sums.cpu_ns, working),
-           sj_format_duration(waited(&sums), waiting), sj_format_duration(sums.ready_ns, ready),
-           (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 4),
+           sj_format_duration(waited_time(&sums), waiting),
+           sj_format_duration(sums.ready_ns, ready), (long long)sqlite3_column_int64(row, 3),
+           (long long)sqlite3_column_int64(row, 4),
            sj_function_name_fit((const char *)sqlite3_column_text(row, 5),
                                 terminal->columns == SJ_TERMINAL_UNLIMITED ? 0
                                 : space < LEAST_NAME                       ? LEAST_NAME

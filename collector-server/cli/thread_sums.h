@@ -1,5 +1,5 @@
-/* The time of threads, as the scheduler counted it. They worked, waited for a
- * processor, or waited for something else. The sums come from thread_times. */
+/* How long threads worked, waited for a processor, or waited for something else, as the scheduler
+ * counted it. The counts are in steps, the rows of the table thread_times. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_THREAD_SUMS_H
 #define SJ_COLLECTOR_SERVER_CLI_THREAD_SUMS_H
 
@@ -8,13 +8,14 @@
 
 /* All 0: unknown. */
 typedef struct sj_thread_sums {
-    int64_t watched_ns;
+    int64_t watched_ns; /* all time of the threads that was counted */
     int64_t cpu_ns;
     int64_t ready_ns; /* time waiting for a processor */
 } sj_thread_sums;
 
-/* Adds up the threads of a session, limited to the chosen ones (NULL: all). A step that crosses an
- * end of the window counts with its part inside. Fails with SJ_EIO. Blocks on the database. */
+/* Reads the sums over all threads of a session, limited to the chosen threads and times (NULL:
+ * all). A step that is partly inside the chosen time counts in proportion. Fails with SJ_EIO.
+ * Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_thread_sums_read(sqlite3 *database, int64_t session_id,
                                             const sj_call_choice *choice, sj_thread_sums *sums,
                                             sj_error *error);
@@ -24,8 +25,9 @@ SJ_MUST_CHECK sj_status sj_thread_sums_read(sqlite3 *database, int64_t session_i
 enum { SJ_THREAD_SUMS_BYTES = 200 };
 void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BYTES]);
 
-/* Prints a blank line, a table of the threads that worked most, and how many more there are. Prints
- * nothing if no thread was watched. Parameters and errors are those of sj_thread_sums_read. */
+/* Prints a blank line, a table of the ten threads that worked most, and how many more threads there
+ * are. Prints nothing if no thread was watched. Parameters and errors are as for
+ * sj_thread_sums_read. */
 SJ_MUST_CHECK sj_status sj_thread_sums_print(sqlite3 *database, int64_t session_id,
                                              const sj_call_choice *choice,
                                              const sj_terminal *terminal, sj_error *error);

@@ -6,8 +6,8 @@
 
 enum { FIRST_CAPACITY = 64, LEAST_FOLDED = 2 };
 
-/* Returns the index of the caller of the next path, which is at `depth`. Returns the list's length
- * if there is none. */
+/* Returns the index of the caller of the path that is added next and has this depth. Returns
+ * paths->count, the index of the new path itself, for a root. */
 static size_t find_parent(const sj_tree_paths *paths, int64_t depth)
 {
     size_t at = paths->count;
@@ -54,7 +54,8 @@ sj_status sj_tree_paths_add(sj_tree_paths *paths, const sj_tree_path *path)
     return SJ_OK;
 }
 
-static bool is_link(const sj_tree_paths *paths, size_t at, double least_share)
+/* True if the path is an only callee, has an only callee, and has little self time. */
+static bool is_chain_link(const sj_tree_paths *paths, size_t at, double least_share)
 {
     const sj_tree_path *path = &paths->paths[at];
     if (path->parent == at || path->callees != 1 || paths->paths[path->parent].callees != 1) {
@@ -71,19 +72,19 @@ void sj_tree_paths_fold(sj_tree_paths *paths, double least_share)
     while (at < paths->count) {
         sj_tree_path *path = &paths->paths[at];
         path->level = path->parent == at ? 0 : paths->paths[path->parent].level + 1;
-        size_t run = 0;
-        while (at + run < paths->count && is_link(paths, at + run, least_share)) {
-            run++;
+        size_t chain = 0;
+        while (at + chain < paths->count && is_chain_link(paths, at + chain, least_share)) {
+            chain++;
         }
-        if (run < LEAST_FOLDED) {
+        if (chain < LEAST_FOLDED) {
             at++;
             continue;
         }
-        path->folded = run;
-        for (size_t i = 0; i < run; i++) {
+        path->folded = chain;
+        for (size_t i = 0; i < chain; i++) {
             paths->paths[at + i].level = path->level;
         }
-        at += run;
+        at += chain;
     }
 }
 

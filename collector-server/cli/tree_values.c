@@ -1,7 +1,6 @@
-/* Design notes. A path is a chain of functions, and calls come in the order of their entries. One
- * walk with a stack of open calls finds the path of each call. The values come in the same order,
- * in a second query. Values may be long, so a line shows only their beginning. A hash of all their
- * bytes decides which calls had the same values. */
+/* Design notes. Calls are read in the order of their entries, so a single pass with a stack of open
+ * calls finds the call path of each call. A second query reads the values in the same order. Values
+ * may be long: memory has only their beginning, and a hash of all bytes to find equal values. */
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
@@ -16,17 +15,17 @@
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-enum { DIFFERENT_MOST = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
+enum { MOST_ITEMS = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
 
 typedef struct open_call {
     int64_t call_id;
-    uint32_t path; /* index in `paths`; 0: the path is unknown or was folded */
+    uint32_t path; /* index in `paths`; 0: the call path is unknown or was folded */
 } open_call;
 
 struct sj_tree_values {
-    int64_t *paths; /* path_ids in ascending order; index 0 is the common root */
+    int64_t *paths; /* path_ids in ascending order; index 0 is the caller of all roots */
     size_t path_count, path_capacity;
-    /* (function_id, index of the caller) to index; (path_id, NO_PARENT) to index */
+    /* to an index in `paths`: (function_id, index of the caller), and (path_id, NO_PARENT) */
     sj_hash_map places;
     sj_hash_map names; /* (function_id, position) to index in `name_texts` + 1 */
     char **name_texts;
@@ -34,15 +33,15 @@ struct sj_tree_values {
     sj_path_values *items;
     size_t count, capacity;
     sj_hash_map texts; /* (hash, index of the path) to index in `items` + 1 */
-    open_call *open;
+    open_call *open;   /* a stack, the innermost call last */
     size_t depth, open_capacity;
-    int64_t left_out;
+    int64_t left_out; /* number of calls with values that are in no item */
 };
 
-/* A list of values: the shown part of its text, and the length and hash of the whole text. */
+/* A list of values as text. */
 typedef struct value_list {
     char text[TEXT_BYTES];
-    uint64_t bytes; /* length of the whole text; from TEXT_BYTES on, `text` ends with an ellipsis */
+    uint64_t bytes; /* length of the whole text; if TEXT_BYTES or more, `text` is cut */
     uint64_t hash;  /* hash of the whole text */
 } value_list;
 
@@ -73,32 +72,33 @@ void sj_tree_values_free(sj_tree_values *values)
     free(values);
 }
 
-static uint32_t find(const sj_hash_map *map, uint64_t key, uint32_t sub)
+static uint32_t find_in_map(const sj_hash_map *map, uint64_t key, uint32_t sub)
 {
     const sj_hash_entry *entry = sj_hash_map_find(map, key, sub);
     return entry != NULL ? entry->first : 0;
 }
 
-static sj_status put(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
+static sj_status put_in_map(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
 {
     const sj_hash_entry entry = {.key = key, .sub = sub, .first = (uint32_t)place};
     return sj_hash_map_put(map, &entry);
 }
 
-/* Adds a path. Rows are sorted by path_id, and a caller has a lower path_id than its callees. */
+/* Rows must be sorted by path_id: a caller has a lower path_id than its callees. */
 static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
 {
     const int64_t path_id = sqlite3_column_int64(row, 0);
     const bool is_root = sqlite3_column_type(row, 1) == SQLITE_NULL;
     const uint32_t parent =
-        is_root ? 0 : find(&values->places, (uint64_t)sqlite3_column_int64(row, 1), NO_PARENT);
+        is_root ? 0
+                : find_in_map(&values->places, (uint64_t)sqlite3_column_int64(row, 1), NO_PARENT);
     SJ_TRY(sj_array_reserve(&values->paths, &values->path_capacity, values->path_count, 1,
                             sizeof(*values->paths)));
     const size_t place = values->path_count++;
     values->paths[place] = path_id;
-    SJ_TRY(put(&values->places, (uint64_t)path_id, NO_PARENT, place));
+    SJ_TRY(put_in_map(&values->places, (uint64_t)path_id, NO_PARENT, place));
     return parent != 0 || is_root
-               ? put(&values->places, (uint64_t)sqlite3_column_int64(row, 2), parent, place)
+               ? put_in_map(&values->places, (uint64_t)sqlite3_column_int64(row, 2), parent, place)
                : SJ_OK;
 }
 
@@ -111,8 +111,8 @@ static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
         return SJ_ENOMEM;
     }
     values->name_texts[values->name_count++] = text;
-    return put(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
-               (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
+    return put_in_map(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
+                      (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
 }
 
 static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql,
@@ -137,7 +137,7 @@ static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql
 }
 
 /* Continues an FNV-1a hash with `data`. */
-static uint64_t hash_on(uint64_t hash, const void *data, size_t bytes)
+static uint64_t extend_hash(uint64_t hash, const void *data, size_t bytes)
 {
     for (const uint8_t *byte = data; bytes != 0; byte++, bytes--) {
         hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
@@ -145,14 +145,14 @@ static uint64_t hash_on(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-static void clear(value_list *list)
+static void clear_list(value_list *list)
 {
     list->text[0] = '\0';
     list->bytes = 0;
     list->hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* Ends a text that is too long with an ellipsis, after a whole character. */
+/* Replaces the end of the text with an ellipsis, after a whole character. */
 static void cut_short(char text[TEXT_BYTES])
 {
     size_t end = TEXT_BYTES - sizeof(ELLIPSIS);
@@ -165,7 +165,7 @@ static void cut_short(char text[TEXT_BYTES])
 static void append_text(value_list *list, const char *text)
 {
     const size_t bytes = strlen(text);
-    list->hash = hash_on(list->hash, text, bytes);
+    list->hash = extend_hash(list->hash, text, bytes);
     if (list->bytes < TEXT_BYTES) {
         snprintf(list->text + list->bytes, TEXT_BYTES - list->bytes, "%s", text);
         if (list->bytes + bytes >= TEXT_BYTES) {
@@ -175,8 +175,7 @@ static void append_text(value_list *list, const char *text)
     list->bytes += bytes;
 }
 
-/* Appends a value to a list. */
-static void append(value_list *list, const char *name, const char *sign, const char *text)
+static void append_named(value_list *list, const char *name, const char *sign, const char *text)
 {
     append_text(list, list->bytes != 0 ? ", " : "");
     append_text(list, name);
@@ -192,23 +191,25 @@ static void append_value(const sj_tree_values *values, int64_t function_id, sqli
     const char *value = (const char *)sqlite3_column_text(row, 3);
     if (position == 0) {
         const bool is_named = strcmp(kind, "errno") == 0 || strcmp(kind, "thrown") == 0;
-        append(&text->results, is_named ? kind : "", is_named ? " " : "", value);
+        append_named(&text->results, is_named ? kind : "", is_named ? " " : "", value);
         return;
     }
-    const uint32_t name = find(&values->names, (uint64_t)function_id, (uint32_t)position);
-    append(&text->arguments, name != 0 ? values->name_texts[name - 1] : "", name != 0 ? "=" : "",
-           value);
+    const uint32_t name = find_in_map(&values->names, (uint64_t)function_id, (uint32_t)position);
+    append_named(&text->arguments, name != 0 ? values->name_texts[name - 1] : "",
+                 name != 0 ? "=" : "", value);
 }
 
-/* Reads the values of a call. On entry `row` is at the first value of this or an earlier call. On
- * return it is at the first value of the next call. Returns false if the call has no values. */
+/* Reads the values of a call. On entry, the statement `row` is at a value of this call or of
+ * another one. Skips values of earlier calls. On return, `row` is at the first value of a later
+ * call, and `result` is the latest result of sqlite3_step. Returns false if the call has no
+ * values. */
 static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
                         sqlite3_stmt *row, int *result, value_text *text)
 {
     int64_t position = -1;
     char kind[16] = "";
-    clear(&text->arguments);
-    clear(&text->results);
+    clear_list(&text->arguments);
+    clear_list(&text->results);
     while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) < call_id) {
         *result = sqlite3_step(row);
     }
@@ -225,35 +226,35 @@ static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t f
     return position >= 0;
 }
 
-static uint64_t hash_of(const value_text *text)
+static uint64_t hash_values(const value_text *text)
 {
     const uint64_t parts[] = {text->arguments.hash, text->arguments.bytes, text->results.hash,
                               text->results.bytes};
-    const uint64_t hash = hash_on(text->arguments.hash, parts, sizeof(parts));
+    const uint64_t hash = extend_hash(text->arguments.hash, parts, sizeof(parts));
     return hash != 0 ? hash : 1;
 }
 
-/* Finds or adds the line for a path's calls with these values. Returns NULL if out of memory or if
- * there are too many lines. */
-static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text,
-                               uint64_t hash)
+/* Finds or adds the item for a path's calls with these values. Returns NULL if out of memory, or if
+ * a new item would exceed MOST_ITEMS. */
+static sj_path_values *find_or_add_item(sj_tree_values *values, uint32_t path, const char *text,
+                                        uint64_t hash)
 {
     uint64_t key = hash;
     uint32_t place;
-    while ((place = find(&values->texts, key, path)) != 0) {
+    while ((place = find_in_map(&values->texts, key, path)) != 0) {
         const sj_path_values *item = &values->items[place - 1];
         if (item->hash == hash && strcmp(item->text, text) == 0) {
             return &values->items[place - 1];
         }
         key++; /* this entry has another text */
     }
-    if (values->count == DIFFERENT_MOST ||
+    if (values->count == MOST_ITEMS ||
         sj_array_reserve(&values->items, &values->capacity, values->count, 1,
                          sizeof(*values->items)) != SJ_OK) {
         return NULL;
     }
     char *copy = strdup(text);
-    if (copy == NULL || put(&values->texts, key, path, values->count + 1) != SJ_OK) {
+    if (copy == NULL || put_in_map(&values->texts, key, path, values->count + 1) != SJ_OK) {
         free(copy);
         return NULL;
     }
@@ -264,10 +265,11 @@ static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char
 
 static void count_call(sj_tree_values *values, uint32_t path, const value_text *text, int64_t ns)
 {
-    char whole[2 * TEXT_BYTES + 8];
-    snprintf(whole, sizeof(whole), "(%s)%s%s", text->arguments.text,
+    char text_of_both[2 * TEXT_BYTES + 8];
+    snprintf(text_of_both, sizeof(text_of_both), "(%s)%s%s", text->arguments.text,
              text->results.bytes != 0 ? " = " : "", text->results.text);
-    sj_path_values *item = path != 0 ? item_of(values, path, whole, hash_of(text)) : NULL;
+    sj_path_values *item =
+        path != 0 ? find_or_add_item(values, path, text_of_both, hash_values(text)) : NULL;
     if (item == NULL) {
         values->left_out++;
         return;
@@ -276,8 +278,9 @@ static void count_call(sj_tree_values *values, uint32_t path, const value_text *
     item->total_ns += ns;
 }
 
-/* Pushes a call on the stack of open calls. Returns the index of its path in `*path`. */
-static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
+/* Pushes a call on the stack of open calls, after removing the calls that have ended. Writes the
+ * index of its call path to `*path`. */
+static sj_status push_call(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
 {
     const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
     const int64_t parent_id = sqlite3_column_int64(call, 1);
@@ -285,9 +288,9 @@ static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *pat
            (is_root || values->open[values->depth - 1].call_id != parent_id)) {
         values->depth--;
     }
-    const uint32_t above = values->depth != 0 ? values->open[values->depth - 1].path : 0;
-    *path = above != 0 || is_root
-                ? find(&values->places, (uint64_t)sqlite3_column_int64(call, 2), above)
+    const uint32_t caller_path = values->depth != 0 ? values->open[values->depth - 1].path : 0;
+    *path = caller_path != 0 || is_root
+                ? find_in_map(&values->places, (uint64_t)sqlite3_column_int64(call, 2), caller_path)
                 : 0;
     SJ_TRY(sj_array_reserve(&values->open, &values->open_capacity, values->depth, 1,
                             sizeof(*values->open)));
@@ -296,23 +299,25 @@ static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *pat
     return SJ_OK;
 }
 
-static sj_status walk(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row, int *result)
+/* Reads calls and values side by side, until the values end. */
+static sj_status count_values(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row,
+                              int *result)
 {
     value_text text;
-    int of_values = sqlite3_step(row);
-    while (of_values == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
+    int values_result = sqlite3_step(row);
+    while (values_result == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
         uint32_t path = 0;
-        SJ_TRY(enter(values, call, &path));
+        SJ_TRY(push_call(values, call, &path));
         if (read_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
-                        &of_values, &text)) {
+                        &values_result, &text)) {
             count_call(values, path, &text, sqlite3_column_int64(call, 3));
         }
     }
-    *result = of_values != SQLITE_ROW && of_values != SQLITE_DONE ? of_values : *result;
+    *result = values_result != SQLITE_ROW && values_result != SQLITE_DONE ? values_result : *result;
     return SJ_OK;
 }
 
-static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+static sj_status read_calls(sqlite3 *database, int64_t session_id, sj_tree_values *values,
                             sj_error *error)
 {
     static const char calls_sql[] =
@@ -329,7 +334,7 @@ static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_value
         sqlite3_bind_int64(call, 1, session_id);
         sqlite3_bind_int64(row, 1, session_id);
         result = SQLITE_DONE;
-        status = walk(values, call, row, &result);
+        status = count_values(values, call, row, &result);
     }
     sqlite3_finalize(call);
     sqlite3_finalize(row);
@@ -341,7 +346,7 @@ static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_value
                : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
 }
 
-static int compare(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
     const sj_path_values *a = left;
     const sj_path_values *b = right;
@@ -354,8 +359,8 @@ static int compare(const void *left, const void *right)
     return a->calls != b->calls ? (a->calls > b->calls ? -1 : 1) : strcmp(a->text, b->text);
 }
 
-static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values *values,
-                          sj_error *error)
+static sj_status read_groups(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+                             sj_error *error)
 {
     static const char paths_sql[] = "SELECT path_id, parent_path_id, function_id FROM call_paths "
                                     "WHERE session_id = ?1 AND rare = 0 ORDER BY path_id";
@@ -369,9 +374,9 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values 
     values->path_count = 1; /* the common root */
     SJ_TRY(each_row(database, session_id, paths_sql, values, add_path, error));
     SJ_TRY(each_row(database, session_id, names_sql, values, add_name, error));
-    SJ_TRY(walk_calls(database, session_id, values, error));
+    SJ_TRY(read_calls(database, session_id, values, error));
     if (values->count != 0) {
-        qsort(values->items, values->count, sizeof(*values->items), compare);
+        qsort(values->items, values->count, sizeof(*values->items), compare_items);
     }
     return SJ_OK;
 }
@@ -379,16 +384,16 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values 
 sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_values **values,
                               sj_error *error)
 {
-    sj_tree_values *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_tree_values *values_new = calloc(1, sizeof(*values_new));
+    if (values_new == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = read_all(database, session_id, made, error);
+    const sj_status status = read_groups(database, session_id, values_new, error);
     if (status != SJ_OK) {
-        sj_tree_values_free(made);
+        sj_tree_values_free(values_new);
         return status;
     }
-    *values = made;
+    *values = values_new;
     return SJ_OK;
 }
 

@@ -1,5 +1,4 @@
-/* For `tree`: the values of the calls of each call path of a session, and the duration of these
- * calls. */
+/* For `sojourn tree --by-value`: groups the calls of each call path by their recorded values. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_TREE_VALUES_H
 #define SJ_COLLECTOR_SERVER_CLI_TREE_VALUES_H
 
@@ -9,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Calls of one path with the same values. */
+/* The calls of one path with the same values. */
 typedef struct sj_path_values {
     int64_t path_id;
-    /* in the format of a call: (path='/etc/hosts', flags=0) = 3. Arguments or results of 1,024
-     * bytes or more are cut and end with an ellipsis. */
+    /* for example (path='/etc/hosts', flags=0) = 3; arguments or results of 1,024 bytes or more are
+     * cut and end with an ellipsis */
     char *text;
     uint64_t hash; /* hash of the uncut text */
     int64_t calls;
@@ -22,18 +21,18 @@ typedef struct sj_path_values {
 
 typedef struct sj_tree_values sj_tree_values;
 
-/* Reads every call of the session. Leaves out calls whose path was folded because it is rare. After
- * 65,536 different values, also leaves out calls with other values. sj_tree_values_left_out counts
- * both. Fails with SJ_ENOMEM or SJ_EIO. */
+/* Reads every call of the session. Omits calls whose call path was folded. After 65,536 groups,
+ * omits calls that belong to no existing group. Fails with SJ_ENOMEM or SJ_EIO. Blocks on the
+ * database. */
 SJ_MUST_CHECK sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id,
                                             sj_tree_values **values, sj_error *error);
 void sj_tree_values_free(sj_tree_values *values); /* NULL is allowed */
 
-/* Returns the number of different values of the calls of a path. Stores them, by total time,
- * longest first, in `*of` (borrowed). */
+/* Returns the number of groups of a path. Stores the groups, longest total time first, in `*of`
+ * (borrowed). */
 size_t sj_tree_values_of(const sj_tree_values *values, int64_t path_id, const sj_path_values **of);
 
-/* Returns how many calls with values are in none of the lines. */
+/* Returns the number of calls with values that were left out. */
 int64_t sj_tree_values_left_out(const sj_tree_values *values);
 
 #endif

@@ -14,9 +14,8 @@ static int64_t at_least_0(int64_t ns)
     return ns > 0 ? ns : 0;
 }
 
-/* Adds a step. Steps may overlap, because times are rounded or a device sends wrong ones. An
- * overlapping step is cut to the part after the step before. A step without a valid length is
- * skipped. */
+/* Appends a step. If the step overlaps the one before, appends only the part behind it: times are
+ * rounded, and a device may send wrong times. Skips a step without a valid length. */
 static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
 {
     sj_wait_step step = {.thread_id = sqlite3_column_int64(row, 0),
@@ -75,8 +74,8 @@ void sj_wait_steps_deinit(sj_wait_steps *steps)
     *steps = (sj_wait_steps){0};
 }
 
-/* Returns the thread's first step that ends after `ns`. If there is none, returns the first step of
- * a later thread. */
+/* Returns the index of the thread's first step that ends after `ns`. If there is none, returns the
+ * index of the next thread's first step, or steps->count. */
 static size_t find_step(const sj_wait_steps *steps, int64_t thread_id, int64_t ns)
 {
     const sj_wait_step *all = steps->steps;
@@ -85,7 +84,8 @@ static size_t find_step(const sj_wait_steps *steps, int64_t thread_id, int64_t n
                          (all[i].thread_id == thread_id && all[i].to_ns <= ns));
 }
 
-/* Adds lower bounds for the part of a step between two moments. */
+/* Adds to the sums at least how long the thread worked and waited in the part of a step between two
+ * moments. */
 static void add_part(const sj_wait_step *step, int64_t from_ns, int64_t to_ns, int64_t *working_ns,
                      int64_t *waiting_ns)
 {
@@ -105,7 +105,7 @@ void sj_wait_steps_bound(const sj_wait_steps *steps, int64_t thread_id, int64_t 
     *working_ns = *waiting_ns = 0;
     if (last == steps->count || steps->steps[last].thread_id != thread_id ||
         steps->steps[last].from_ns >= to_ns) {
-        last--; /* without steps of the thread, the next check returns */
+        last--; /* wraps around for 0; the next check then returns */
     }
     if (first >= steps->count || steps->steps[first].thread_id != thread_id ||
         steps->steps[first].from_ns >= to_ns) {

@@ -8,18 +8,18 @@
 
 enum { NO_NODE = 0, MOST_FRAMES = 4096, MOST_CALLS = 4 * 1024 * 1024 };
 
-/* A call path with long calls. The first node is the root and has no call. */
+/* A call path with long calls. Node 0 is the caller of all roots. */
 typedef struct wait_node {
     int64_t function_id;
     uint32_t first_callee, next; /* NO_NODE: none */
-    bool is_known;
+    bool is_known;               /* `parts` has the sum of at least one call */
     sj_waits_parts parts;
 } wait_node;
 
 typedef struct function_parts {
     int64_t function_id;
     sj_waits_parts parts;
-    bool is_measured;
+    bool is_measured; /* from the measured CPU time of the function */
 } function_parts;
 
 struct sj_waits {
@@ -29,13 +29,14 @@ struct sj_waits {
     size_t function_count, function_capacity;
 };
 
-/* An open call at the current point of the walk through the long calls. */
+/* A call on the stack of open calls. */
 typedef struct wait_frame {
     int64_t call_id;
     int64_t function_id;
     uint32_t node;
 } wait_frame;
 
+/* The state of a loop through the long calls, in the order of their entries. */
 typedef struct wait_walk {
     sj_waits *waits;
     sj_wait_steps steps;
@@ -61,7 +62,6 @@ static uint32_t find_callee(const sj_waits *waits, uint32_t node, int64_t functi
     return callee;
 }
 
-/* Finds the node of a function below another node, or adds it. */
 static sj_status find_or_add_callee(sj_waits *waits, uint32_t node, int64_t function_id,
                                     uint32_t *callee)
 {
@@ -78,7 +78,7 @@ static sj_status find_or_add_callee(sj_waits *waits, uint32_t node, int64_t func
     return SJ_OK;
 }
 
-static sj_status push(wait_walk *walk, int64_t call_id, int64_t function_id)
+static sj_status push_frame(wait_walk *walk, int64_t call_id, int64_t function_id)
 {
     if (walk->depth == MOST_FRAMES) {
         return SJ_ELIMIT;
@@ -92,9 +92,9 @@ static sj_status push(wait_walk *walk, int64_t call_id, int64_t function_id)
     return SJ_OK;
 }
 
-/* Makes a call's caller the innermost frame. A caller that has not ended is not among the long
- * calls, so the database is asked for it. */
-static sj_status go_to_caller(wait_walk *walk, int64_t parent_id)
+/* Makes a call's caller the innermost frame. A caller may be missing among the long calls, because
+ * it has not ended: then reads it from the database. */
+static sj_status set_innermost_frame(wait_walk *walk, int64_t parent_id)
 {
     int64_t missing[MOST_FRAMES][2];
     size_t count = 0;
@@ -119,11 +119,12 @@ static sj_status go_to_caller(wait_walk *walk, int64_t parent_id)
     }
     walk->depth = parent_id == 0 ? 0 : walk->depth;
     while (count-- > 0) {
-        SJ_TRY(push(walk, missing[count][0], missing[count][1]));
+        SJ_TRY(push_frame(walk, missing[count][0], missing[count][1]));
     }
     return SJ_OK;
 }
 
+/* True if the innermost call is inside another call of the same function. */
 static bool is_nested(const wait_walk *walk, int64_t function_id)
 {
     for (size_t i = 0; i + 1 < walk->depth; i++) {
@@ -134,13 +135,14 @@ static bool is_nested(const wait_walk *walk, int64_t function_id)
     return false;
 }
 
-static void add(sj_waits_parts *sum, const sj_waits_parts *parts)
+static void add_parts(sj_waits_parts *sum, const sj_waits_parts *parts)
 {
     sum->working_ns += parts->working_ns;
     sum->waiting_ns += parts->waiting_ns;
 }
 
-/* Adds a call, which is a row of the statement below. */
+/* Adds a call to its call path. Adds it to its function unless a call of the same function contains
+ * it. `row` is a row of sj_waits_calls_sql. */
 static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
 {
     const int64_t function_id = sqlite3_column_int64(row, 2);
@@ -150,17 +152,17 @@ static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
     if (walk->calls++ == MOST_CALLS) {
         return SJ_ELIMIT;
     }
-    SJ_TRY(go_to_caller(walk, sqlite3_column_int64(row, 1)));
+    SJ_TRY(set_innermost_frame(walk, sqlite3_column_int64(row, 1)));
     if (walk->depth == MOST_FRAMES) {
-        return SJ_OK; /* deeper recursion is not divided; its time belongs to its callers */
+        return SJ_OK; /* a call deeper than MOST_FRAMES counts only in its callers */
     }
-    SJ_TRY(push(walk, sqlite3_column_int64(row, 0), function_id));
+    SJ_TRY(push_frame(walk, sqlite3_column_int64(row, 0), function_id));
     sj_wait_steps_bound(&walk->steps, sqlite3_column_int64(row, 3), start_ns,
                         start_ns + sqlite3_column_int64(row, 5), &parts.working_ns,
                         &parts.waiting_ns);
     wait_node *node = &waits->nodes[walk->frames[walk->depth - 1].node];
     node->is_known = true;
-    add(&node->parts, &parts);
+    add_parts(&node->parts, &parts);
     if (is_nested(walk, function_id)) {
         return SJ_OK;
     }
@@ -171,7 +173,8 @@ static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Merges the entries of each function: its measured time, else the sum of its calls. */
+/* Merges the entries of each function into one: the measured entry if there is one, else the sum of
+ * all. */
 static void merge_functions(sj_waits *waits)
 {
     size_t kept = 0;
@@ -187,7 +190,7 @@ static void merge_functions(sj_waits *waits)
         } else if (next->is_measured) {
             *last = *next;
         } else if (!last->is_measured) {
-            add(&last->parts, &next->parts);
+            add_parts(&last->parts, &next->parts);
         }
     }
     waits->function_count = kept;
@@ -213,7 +216,8 @@ static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-/* Reads the measured times, which cover all calls of a session. */
+/* Adds an entry for each function whose CPU time was measured. Measured times are sums over the
+ * whole session. */
 static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_id)
 {
     static const char sql[] =
@@ -241,8 +245,8 @@ static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-static sj_status read_all(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
-                          wait_walk *walk, sj_error *error)
+static sj_status read_waits(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
+                            wait_walk *walk, sj_error *error)
 {
     sj_waits *waits = walk->waits;
     const bool all = choice == NULL || choice->selection == NULL;
@@ -270,24 +274,24 @@ sj_status sj_waits_read(sqlite3 *database, int64_t session_id, const sj_call_cho
                         sj_waits **waits, sj_error *error)
 {
     wait_walk *walk = calloc(1, sizeof(*walk));
-    sj_waits *made = calloc(1, sizeof(*made));
-    sj_status status = walk != NULL && made != NULL ? SJ_OK : SJ_ENOMEM;
+    sj_waits *waits_new = calloc(1, sizeof(*waits_new));
+    sj_status status = walk != NULL && waits_new != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK) {
-        walk->waits = made;
-        status = read_all(database, session_id, choice, walk, error);
+        walk->waits = waits_new;
+        status = read_waits(database, session_id, choice, walk, error);
         sqlite3_finalize(walk->caller);
         sj_wait_steps_deinit(&walk->steps);
     }
     free(walk);
     if (status != SJ_OK) {
-        sj_waits_free(made);
+        sj_waits_free(waits_new);
         return status == SJ_ENOMEM || status == SJ_ELIMIT
                    ? sj_fail(error, status,
                              "there are too many long calls to divide their time; narrow them by "
                              "--from and --to")
                    : status;
     }
-    *waits = made;
+    *waits = waits_new;
     return SJ_OK;
 }
 

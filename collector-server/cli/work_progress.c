@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #define NS_PER_S INT64_C(1000000000)
-#define QUIET_NS NS_PER_S
-#define BETWEEN_NS (NS_PER_S / 10)
+#define QUIET_NS NS_PER_S          /* shorter work shows no line */
+#define BETWEEN_NS (NS_PER_S / 10) /* between two updates of the line */
 
-static int64_t started_ns;
-static int64_t shown_ns; /* 0: no line is shown */
+static int64_t started_ns; /* monotonic; 0: no work runs */
+static int64_t shown_ns;   /* monotonic time of the latest update; 0: no line is shown */
 
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES])
@@ -34,7 +34,7 @@ void sj_work_progress_hide(void)
     }
 }
 
-static void show(const sj_progress *progress)
+static void show_progress(const sj_progress *progress)
 {
     const int64_t now = (int64_t)sj_clock_ns(CLOCK_MONOTONIC);
     if (progress->has_ended) {
@@ -54,7 +54,7 @@ static void show(const sj_progress *progress)
 void sj_work_progress_start(void)
 {
     if (isatty(STDERR_FILENO) == 1) {
-        sj_progress_watch(show);
+        sj_progress_watch(show_progress);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Progress of a long command on the terminal: time elapsed, share done, time left. */
+/* The progress line of a long command on the terminal. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_WORK_PROGRESS_H
 #define SJ_COLLECTOR_SERVER_CLI_WORK_PROGRESS_H
 
@@ -9,17 +9,19 @@
 
 enum { SJ_PROGRESS_TEXT_BYTES = 96 };
 
-/* Starts a progress line on standard error for the work of this thread. The line appears after one
- * second, and only if standard error is a terminal. It is removed when the work is done. */
+/* Shows the progress of this thread's work (progress.h) on standard error from now on. The line
+ * appears after one second of work and disappears when the work ends. Does nothing if standard
+ * error is not a terminal. */
 void sj_work_progress_start(void);
 
-/* Stops the progress line of this thread's work. */
+/* Removes the line and shows no more progress. */
 void sj_work_progress_stop(void);
 
-/* Removes the line, so that the caller can print something else. */
+/* Removes the line, so that the caller can print. The line appears again at the next progress. */
 void sj_work_progress_hide(void);
 
-/* Writes the text of the line into `text` and returns it. */
+/* Writes the text of the line to `text` and returns `text`. The line has the elapsed time and, if
+ * known, the finished part and the estimated remaining time. */
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES]);
 

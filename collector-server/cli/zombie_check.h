@@ -6,9 +6,9 @@
 
 #include <sqlite3.h>
 
-/* Prints the findings of a database that are neither resolved nor in the database `baseline` (a
- * path; NULL: none). Returns SJ_EXIT_OK if there are none, else SJ_EXIT_DIFFERS. After a failure,
- * returns its exit code, with a message. It is a failure, too, if no process was watched. */
+/* Prints the findings of a database that are neither resolved nor in the database at the path
+ * `baseline` (NULL: none). Returns SJ_EXIT_OK if there are none, SJ_EXIT_DIFFERS if there are some,
+ * and another exit code after a message. Fails also if no process was watched for such uses. */
 int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline,
                     bool as_json);
 

@@ -1,14 +1,15 @@
-/* arrow: an Arrow IPC file of the session's calls, with one dictionary of function names.
+/* arrow: an Arrow IPC file of the session's calls, with dictionaries of function names and endings
+ * (https://arrow.apache.org/docs/format/Columnar.html).
  *
- * Design notes. The file is a stream of messages, followed by a footer with their positions. So it
- * is written in one pass, and the output can be a pipe. A message consists of metadata and a body.
- * The metadata is a flatbuffer of the Arrow columnar format, version 5. The body consists of
- * buffers, each padded to 8 bytes. The file form can be mapped, and more tools open it than the
- * bare stream.
+ * Design notes. The file is a stream of messages, followed by a footer with their positions. So the
+ * exporter writes the file in a single pass, and the output can be a pipe. A message consists of
+ * metadata and a body. The metadata is a flatbuffer of the Arrow columnar format, version 5. The
+ * body consists of buffers, each padded to 8 bytes. More tools open such files than bare streams of
+ * messages.
  *
  * Bodies are not compressed, because not every reader can decompress them; `parquet` is the small
- * format. The dictionary contains every function of the session's modules. It comes before the
- * calls, and readers differ in how they handle later additions. */
+ * format. The dictionary of names contains every function of the session's modules: it precedes the
+ * calls, and not every reader supports later additions. */
 #include "collector-server/export/call_columns.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/flat_buffer.h"
@@ -21,7 +22,7 @@
 
 #define MAGIC "ARROW1"
 
-/* Constants of the Arrow format's schemas (Schema.fbs, Message.fbs). */
+/* Constants of Arrow's Schema.fbs and Message.fbs. */
 enum { VERSION_5 = 4, TYPE_INT = 2, TYPE_UTF8 = 5, TYPE_TIMESTAMP = 10, UNIT_NANOSECOND = 3 };
 enum { HEADER_SCHEMA = 1, HEADER_DICTIONARY, HEADER_RECORDS };
 enum { DICTIONARY_FUNCTIONS, DICTIONARY_ENDINGS, DICTIONARIES };
@@ -42,9 +43,8 @@ typedef struct arrow_writer {
     size_t batch_count, batch_capacity;
 } arrow_writer;
 
-/* The buffers of a body, in file order: their sizes in bytes without padding. */
 typedef struct body_plan {
-    uint64_t buffers[2 * SJ_CALL_COLUMNS];
+    uint64_t buffers[2 * SJ_CALL_COLUMNS]; /* sizes in bytes without padding, in file order */
     size_t buffer_count;
     uint64_t rows[SJ_CALL_COLUMNS], null_counts[SJ_CALL_COLUMNS]; /* by column */
     size_t column_count;
@@ -69,7 +69,7 @@ static void write_padding(arrow_writer *writer)
     write_bytes(writer, zeros, padded(writer->written) - writer->written);
 }
 
-static unsigned bits_of(sj_call_column_kind kind)
+static unsigned type_bits(sj_call_column_kind kind)
 {
     return kind == SJ_CALL_ENDING ? 8 : kind == SJ_CALL_INT || kind == SJ_CALL_FUNCTION ? 32 : 64;
 }
@@ -85,7 +85,7 @@ static size_t put_value_type(sj_byte_buffer *out, const sj_call_column *column)
         return sj_flat_table(out, NULL, 0, NULL);
     }
     if (column->kind != SJ_CALL_TIME) {
-        return put_int_type(out, bits_of(column->kind));
+        return put_int_type(out, type_bits(column->kind));
     }
     size_t places[2];
     const size_t type = sj_flat_table(
@@ -118,7 +118,7 @@ static size_t put_field(sj_byte_buffer *out, const sj_call_column *column)
         const size_t encoding =
             sj_flat_table(out, (const sj_flat_field[]){{8, id}, SJ_FLAT_REFERENCE}, 2, inner);
         sj_flat_point(out, places[4], encoding);
-        sj_flat_point(out, inner[1], put_int_type(out, bits_of(column->kind)));
+        sj_flat_point(out, inner[1], put_int_type(out, type_bits(column->kind)));
     }
     sj_flat_point(out, places[5], sj_flat_vector(out, 0, 4, 4)); /* no children */
     return field;
@@ -169,7 +169,8 @@ static size_t put_dictionary(sj_byte_buffer *out, unsigned id, const body_plan *
     return dictionary;
 }
 
-/* Writes the metadata of a message. The caller writes the body. */
+/* Writes the metadata of a message and returns the position of the message. The caller writes the
+ * body. `plan` is NULL for HEADER_SCHEMA, which has no body. */
 static message_place write_message(arrow_writer *writer, unsigned header, unsigned dictionary,
                                    const body_plan *plan)
 {
@@ -195,9 +196,10 @@ static message_place write_message(arrow_writer *writer, unsigned header, unsign
     return place;
 }
 
-/* Writes the metadata of a dictionary. Its body has two buffers: the offsets of the texts, and the
- * texts. */
-static void write_texts(arrow_writer *writer, unsigned dictionary, uint32_t count, uint64_t bytes)
+/* Writes the metadata of a dictionary. Its body has three buffers: validity bits (empty, as no text
+ * is NULL), the offsets of the texts, and the texts. */
+static void write_dictionary_head(arrow_writer *writer, unsigned dictionary, uint32_t count,
+                                  uint64_t bytes)
 {
     const body_plan plan = {.buffers = {0, 4 * ((uint64_t)count + 1), bytes},
                             .buffer_count = 3,
@@ -215,7 +217,7 @@ static const char *text_at(arrow_writer *writer, unsigned dictionary, uint32_t p
 static sj_status write_dictionary(arrow_writer *writer, unsigned dictionary, uint32_t count,
                                   uint64_t bytes)
 {
-    write_texts(writer, dictionary, count, bytes);
+    write_dictionary_head(writer, dictionary, count, bytes);
     uint32_t offset = 0;
     write_bytes(writer, &offset, sizeof(offset));
     for (uint32_t i = 0; i < count; ++i) {
@@ -238,11 +240,11 @@ static sj_status write_dictionary(arrow_writer *writer, unsigned dictionary, uin
     return offset == bytes ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Writes a column's values, each as wide as the column's type. */
+/* Writes the values of a column in the width of the column's type. */
 static sj_status write_values(arrow_writer *writer, size_t column)
 {
     const sj_call_reader *calls = &writer->calls;
-    const size_t bytes = bits_of(sj_call_columns[column].kind) / 8;
+    const size_t bytes = type_bits(sj_call_columns[column].kind) / 8;
     if (bytes == sizeof(int64_t)) {
         write_bytes(writer, calls->values[column], calls->rows * bytes);
         return SJ_OK;
@@ -253,7 +255,7 @@ static sj_status write_values(arrow_writer *writer, size_t column)
         return SJ_ENOMEM;
     }
     for (size_t row = 0; row < calls->rows; ++row) {
-        /* relies on little-endian memory */
+        /* The low bytes come first in memory: all supported machines are little-endian. */
         memcpy(place + row * bytes, &calls->values[column][row], bytes);
     }
     write_bytes(writer, place, calls->rows * bytes);
@@ -268,7 +270,7 @@ static sj_status write_batch(arrow_writer *writer)
         plan.rows[i] = calls->rows;
         plan.null_counts[i] = calls->null_count[i];
         plan.buffers[2 * i] = calls->null_count[i] != 0 ? (calls->rows + 7) / 8 : 0;
-        plan.buffers[2 * i + 1] = calls->rows * (bits_of(sj_call_columns[i].kind) / 8);
+        plan.buffers[2 * i + 1] = calls->rows * (type_bits(sj_call_columns[i].kind) / 8);
     }
     SJ_TRY(sj_array_reserve(&writer->batches, &writer->batch_capacity, writer->batch_count, 1,
                             sizeof(*writer->batches)));
@@ -282,7 +284,7 @@ static sj_status write_batch(arrow_writer *writer)
     return SJ_OK;
 }
 
-static size_t put_places(sj_byte_buffer *out, const message_place *places, size_t count)
+static size_t put_message_places(sj_byte_buffer *out, const message_place *places, size_t count)
 {
     const size_t blocks = sj_flat_vector(out, count, BLOCK_BYTES, 8);
     for (size_t i = 0; i < count; ++i) {
@@ -305,8 +307,8 @@ static void write_footer(arrow_writer *writer)
         {2, VERSION_5}, SJ_FLAT_REFERENCE, SJ_FLAT_REFERENCE, SJ_FLAT_REFERENCE};
     sj_flat_point(out, 0, sj_flat_table(out, fields, 4, places));
     sj_flat_point(out, places[1], put_schema(out));
-    sj_flat_point(out, places[2], put_places(out, writer->dictionaries, DICTIONARIES));
-    sj_flat_point(out, places[3], put_places(out, writer->batches, writer->batch_count));
+    sj_flat_point(out, places[2], put_message_places(out, writer->dictionaries, DICTIONARIES));
+    sj_flat_point(out, places[3], put_message_places(out, writer->batches, writer->batch_count));
     const uint32_t footer_bytes = (uint32_t)out->size;
     write_bytes(writer, out->bytes, out->size);
     write_bytes(writer, &footer_bytes, sizeof(footer_bytes));

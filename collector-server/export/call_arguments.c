@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Integers up to here are exact as doubles, which JSON readers use for numbers. */
+/* The largest integer up to which all integers are exact as doubles. JSON readers use doubles. */
 #define EXACT_MOST (INT64_C(1) << 53)
 
 enum { COLUMN_POSITION, COLUMN_KIND, COLUMN_VALUE, COLUMN_NOTE, COLUMN_RULES };
 
-/* Several rules may store the same value: one row stands for all of them. */
+/* Several rules may store the same value. GROUP BY merges their rows. */
 static const char values_sql[] =
     "SELECT position, kind, value, note, nullif(group_concat(nullif(rule, ''), ', '), '') "
     "FROM arguments WHERE session_id = ?1 AND call_id = ?2 GROUP BY position, kind "
@@ -62,7 +62,8 @@ static sj_status read_names(sqlite3 *database, sj_call_arguments_reader *reader)
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-/* Prepares `sql` if the session has rows in its table. Otherwise leaves `*statement` as it is. */
+/* Prepares `sql` if `any_sql` returns a row for the session. Otherwise does not change
+ * `*statement`. */
 static sj_status prepare(sqlite3 *database, const char *any_sql, const char *sql,
                          int64_t session_id, sqlite3_stmt **statement)
 {
@@ -114,7 +115,7 @@ void sj_call_arguments_close(sj_call_arguments_reader *reader)
     *reader = (sj_call_arguments_reader){0};
 }
 
-/* Writes the key of a value: its name if known, else the position of the argument. */
+/* Writes the JSON key of a value, for example "errno", "result", "path" or "argument 2". */
 static void write_key(const sj_call_arguments_reader *reader, int64_t function_id,
                       sqlite3_stmt *row, FILE *output)
 {
@@ -164,10 +165,10 @@ static void write_value(sqlite3_stmt *row, FILE *output)
     }
 }
 
-/* The pairs of an object. */
+/* A JSON object that is written pair by pair. An object without pairs is not written. */
 typedef struct pair_list {
     FILE *output;
-    const char *before; /* is written before the object, which is written if it has a pair */
+    const char *before; /* written before the object */
     bool has_any;
 } pair_list;
 

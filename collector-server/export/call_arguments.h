@@ -1,5 +1,5 @@
-/* The recorded data of single calls, as JSON: arguments and results by their names in the debug
- * data, errno, the matching rules, CPU time and memory. */
+/* Writes the recorded data of single calls as JSON: arguments and results, errno, the names of the
+ * matching rules, CPU time and memory. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_ARGUMENTS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_ARGUMENTS_H
 
@@ -24,13 +24,13 @@ typedef struct sj_call_arguments_reader {
     size_t name_count, name_capacity;
 } sj_call_arguments_reader;
 
-/* Prepares a reader. Close it even if this fails. Returns SJ_EIO or SJ_ENOMEM. */
+/* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_arguments_open(sqlite3 *database, int64_t session_id,
                                                sj_call_arguments_reader *reader, sj_error *error);
-void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed one */
+void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed structure */
 
-/* Writes `before` and an object with the recorded data of a call. Writes nothing if nothing was
- * recorded. */
+/* Writes `before` and a JSON object with the recorded data of a call. Writes nothing if the call
+ * has none. */
 void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
                              int64_t call_id, const char *before, FILE *output);
 

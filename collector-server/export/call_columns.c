@@ -1,5 +1,6 @@
-/* Design notes. A name's index is its rank in the order of function ids. The ids of a module's
- * functions are consecutive, so a few ranges describe all of them. */
+/* Design notes. The index of a name is the rank of its function id among the ids of all functions
+ * of the session's modules. The ids of a module's functions are consecutive, so few ranges are
+ * needed. */
 #include "collector-server/export/call_columns.h"
 
 #include "proto/base/array.h"
@@ -17,7 +18,7 @@ enum {
     COLUMN_END_NS,
     COLUMN_ENDING = 11,
     COLUMN_FLAGS,
-    SQL_COLUMNS, /* the columns from here on are computed from those before */
+    SQL_COLUMNS, /* the columns below are computed; the columns above are columns of calls_sql */
     COLUMN_FUNCTION = SQL_COLUMNS,
     COLUMN_START_TIME,
     COLUMN_END_TIME
@@ -40,7 +41,7 @@ static const char calls_sql[] =
 
 const char *const sj_call_endings[SJ_CALL_ENDINGS] = {"returned", "unwound", "open", "truncated"};
 
-static sj_status fail(const sj_call_reader *reader, sj_error *error)
+static sj_status fail_reading(const sj_call_reader *reader, sj_error *error)
 {
     return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(reader->database));
 }
@@ -50,7 +51,7 @@ static sj_status prepare(const sj_call_reader *reader, const char *sql, sqlite3_
 {
     return sqlite3_prepare_v2(reader->database, sql, -1, statement, NULL) == SQLITE_OK
                ? SJ_OK
-               : fail(reader, error);
+               : fail_reading(reader, error);
 }
 
 static sj_status add_function(sj_call_reader *reader, int64_t id, const char *name)
@@ -87,7 +88,7 @@ static sj_status read_functions(sj_call_reader *reader, sj_error *error)
     if (status != SJ_OK) {
         return sj_fail(error, status, "no memory for the functions");
     }
-    return result == SQLITE_DONE ? SJ_OK : fail(reader, error);
+    return result == SQLITE_DONE ? SJ_OK : fail_reading(reader, error);
 }
 
 static sj_status read_start(sj_call_reader *reader, sj_error *error)
@@ -113,8 +114,8 @@ sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, const s
             return sj_fail(error, SJ_ENOMEM, "no memory for the columns");
         }
     }
-    /* A transaction shows names, calls and the session's start at the same moment, even while the
-     * session is recorded. */
+    /* One transaction, so that names, calls and the session's start are of the same moment even
+     * while the session is recorded. */
     reader->in_transaction = sqlite3_exec(database, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
     SJ_TRY(read_start(reader, error));
     SJ_TRY(read_functions(reader, error));
@@ -123,7 +124,7 @@ sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, const s
     return sj_call_part_prepare(database, part, calls_sql, "", "", &reader->calls) == SJ_OK &&
                    sj_call_filter_open(&reader->filter, database, part) == SJ_OK
                ? SJ_OK
-               : fail(reader, error);
+               : fail_reading(reader, error);
 }
 
 void sj_call_reader_close(sj_call_reader *reader)
@@ -142,7 +143,6 @@ void sj_call_reader_close(sj_call_reader *reader)
     *reader = (sj_call_reader){0};
 }
 
-/* Returns the range that contains a function id, or NULL. */
 static const sj_function_range *find_range(const sj_call_reader *reader, int64_t id)
 {
     const size_t after = SJ_BISECT(0, reader->range_count, i, reader->ranges[i].first_id <= id);
@@ -162,19 +162,20 @@ static void put_null(sj_call_reader *reader, int column, size_t row)
     ++reader->null_count[column];
 }
 
-static int64_t ending_of(const char *text)
+/* Returns the index in sj_call_endings. */
+static int64_t find_ending(const char *text)
 {
     for (int i = 0; text != NULL && i < SJ_CALL_ENDINGS; ++i) {
         if (strcmp(text, sj_call_endings[i]) == 0) {
             return i;
         }
     }
-    return 2; /* open: the end is unknown so far */
+    return 2; /* "open" */
 }
 
-static void put_made(sj_call_reader *reader, size_t row)
+static void put_computed_columns(sj_call_reader *reader, size_t row)
 {
-    /* Unsigned, because senseless clock values may overflow. */
+    /* Unsigned, because the sum of wrong clock values may overflow. */
     const uint64_t start = (uint64_t)reader->started_realtime_ns;
     put(reader, COLUMN_START_TIME, row,
         (int64_t)(start + (uint64_t)reader->values[COLUMN_START_NS][row]));
@@ -198,14 +199,14 @@ static void put_row(sj_call_reader *reader, size_t row)
     for (int column = 0; column < SQL_COLUMNS; ++column) {
         if (column == COLUMN_ENDING) {
             put(reader, column, row,
-                ending_of((const char *)sqlite3_column_text(reader->calls, column)));
+                find_ending((const char *)sqlite3_column_text(reader->calls, column)));
         } else if (sqlite3_column_type(reader->calls, column) != SQLITE_NULL) {
             put(reader, column, row, sqlite3_column_int64(reader->calls, column));
         } else {
             put_null(reader, column, row);
         }
     }
-    put_made(reader, row);
+    put_computed_columns(reader, row);
 }
 
 sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
@@ -221,7 +222,7 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
             sqlite3_finalize(reader->calls);
             reader->calls = NULL;
         } else if (result != SQLITE_ROW) {
-            return fail(reader, error);
+            return fail_reading(reader, error);
         } else if (sj_call_filter_passes(&reader->filter,
                                          sqlite3_column_int64(reader->calls, COLUMN_STREAM_ID),
                                          sqlite3_column_int64(reader->calls, COLUMN_DEPTH),

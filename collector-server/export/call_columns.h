@@ -1,9 +1,9 @@
-/* The calls of a session as columns, read in batches of rows, for the exporters of columnar
+/* Reads the calls of a session as columns, in batches of rows, for the exporters of columnar
  * formats.
  *
- * The columns are those of `calls` up to `flags`, the function's name, and entry and exit in real
- * time. Memory depends on the number of modules, not of calls. Not thread-safe. Uses one read
- * transaction. */
+ * The columns are the columns of `calls` up to `flags`, the function's name, and entry and exit in
+ * real time. Memory does not grow with the number of calls. Uses one read transaction. Not
+ * thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 
@@ -21,7 +21,7 @@ typedef enum sj_call_column_kind {
     SJ_CALL_LONG,     /* 64 bits */
     SJ_CALL_INT,      /* 32 bits */
     SJ_CALL_TIME,     /* ns since the Unix epoch */
-    SJ_CALL_FUNCTION, /* index of a name among the session's names */
+    SJ_CALL_FUNCTION, /* index of a name, for sj_call_reader_name */
     SJ_CALL_ENDING    /* index in sj_call_endings */
 } sj_call_column_kind;
 
@@ -49,25 +49,26 @@ typedef struct sj_call_reader {
     sj_function_range *ranges; /* sorted by id and by place */
     size_t range_count, range_capacity;
     uint32_t function_count;
-    uint64_t name_bytes; /* total size of all names as UTF-8 */
-    /* The batch. A NULL has the value 0 and a clear bit in `valid`. Bit 0 of byte 0 is the first
-     * row. */
+    uint64_t name_bytes; /* size of all names, as sj_utf8_clean makes them */
+    /* The current batch. A NULL has the value 0 and a clear bit in `valid`. Bit 0 of byte 0 is the
+     * first row. */
     size_t rows;
     int64_t *values[SJ_CALL_COLUMNS];
     uint8_t *valid[SJ_CALL_COLUMNS];
     size_t null_count[SJ_CALL_COLUMNS];
 } sj_call_reader;
 
-/* Prepares a reader. Close it even if this fails. Returns SJ_EIO or SJ_ENOMEM. */
+/* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database,
                                             const sj_call_part *part, sj_error *error);
-void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed one */
+void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed structure */
 
-/* Reads up to SJ_CALL_BATCH_ROWS calls, sorted by id. `rows` is 0 at the end. Returns SJ_EIO. */
+/* Reads the next batch of up to SJ_CALL_BATCH_ROWS calls, sorted by id. `rows` is 0 after the last
+ * call. Fails with SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error);
 
-/* Returns the name at `place`, or "" if it no longer exists. The text is valid until the next call.
- * It may contain bytes that are not UTF-8. */
+/* Returns the name with the index `place`, "" if the function has no name or was removed. The text
+ * is valid until the next call of this function. It may contain bytes that are not UTF-8. */
 const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place);
 
 #endif

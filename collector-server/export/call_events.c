@@ -1,4 +1,5 @@
-/* Calls are read by call id: stream by stream, in the order of entry. */
+/* Design notes. Calls are read in the order of their ids: stream by stream, in the order of
+ * entry. */
 #include "collector-server/export/call_events.h"
 
 #include "proto/base/array.h"
@@ -45,20 +46,22 @@ typedef struct event_reader {
     size_t names_capacity;
 } event_reader;
 
-/* Removes the innermost open call and passes its end, if that is known. `next_ns` is the start of
- * the next call that is not inside the removed call, or NULL after the last call. */
+/* Removes the innermost open call and passes its end event. If the end of the call is unknown, its
+ * nearest caller with an end determines it, or `next_ns` if that is earlier. `next_ns` is the start
+ * of the next call, which is not inside the removed one; NULL: there is no further call. Passes
+ * nothing if neither is known. */
 static sj_status pass_end(event_reader *reader, const int64_t *next_ns)
 {
     const open_call *call = &reader->open[--reader->count];
-    const open_call *known = call;
-    while (!known->has_end && known > reader->open) {
-        --known;
+    const open_call *caller_with_end = call;
+    while (!caller_with_end->has_end && caller_with_end > reader->open) {
+        --caller_with_end;
     }
-    int64_t end_ns = known->has_end ? known->end_ns : 0;
-    if (next_ns != NULL && (!known->has_end || (!call->has_end && *next_ns < end_ns))) {
+    int64_t end_ns = caller_with_end->has_end ? caller_with_end->end_ns : 0;
+    if (next_ns != NULL && (!caller_with_end->has_end || (!call->has_end && *next_ns < end_ns))) {
         end_ns = *next_ns;
     }
-    if (!known->has_end && next_ns == NULL) {
+    if (!caller_with_end->has_end && next_ns == NULL) {
         return SJ_OK;
     }
     return reader->receive(reader->context, &(sj_call_event){.track = &reader->track,
@@ -76,9 +79,8 @@ static sj_status pass_ends(event_reader *reader, int64_t depth, const int64_t *n
     return SJ_OK;
 }
 
-/* Passes the ends of the calls of an earlier window that ended before `start_ns`, where the next
- * call begins. By their depth they could be its callers, because the calls between the windows are
- * left out. */
+/* Passes the ends of the open calls that ended before the next call begins, at `start_ns`. Only
+ * needed after a gap between two windows: there, the depth does not show that these calls ended. */
 static sj_status pass_earlier_ends(event_reader *reader, int64_t start_ns)
 {
     while (reader->has_windows && reader->count != 0) {
@@ -109,7 +111,7 @@ static sj_status push_call(event_reader *reader, sqlite3_stmt *row, const char *
     return SJ_OK;
 }
 
-static char *text_of(sqlite3_stmt *row, int column)
+static char *dup_text(sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
     return strdup(text != NULL ? text : "");
@@ -130,8 +132,8 @@ static sj_status begin_track(event_reader *reader, sqlite3_stmt *row)
                                     .pid = sqlite3_column_int64(row, COLUMN_PID),
                                     .number = sqlite3_column_int64(row, COLUMN_TRACK),
                                     .is_own_stack = sqlite3_column_int(row, COLUMN_OWN_STACK) != 0,
-                                    .name = text_of(row, COLUMN_THREAD_NAME),
-                                    .process_name = text_of(row, COLUMN_PROCESS_NAME)};
+                                    .name = dup_text(row, COLUMN_THREAD_NAME),
+                                    .process_name = dup_text(row, COLUMN_PROCESS_NAME)};
     return reader->track.name != NULL && reader->track.process_name != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
@@ -158,7 +160,7 @@ static sj_status pass_call(event_reader *reader, sqlite3_stmt *row)
     return push_call(reader, row, event.name);
 }
 
-static sj_status cannot_read(sqlite3 *database, sj_error *error)
+static sj_status fail_reading(sqlite3 *database, sj_error *error)
 {
     return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
 }
@@ -181,7 +183,7 @@ static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, event_reader *r
     if (status == SJ_ENOMEM || status == SJ_ELIMIT) {
         return sj_fail(error, status, "no memory for the open calls");
     }
-    return status == SJ_OK && result != SQLITE_DONE ? cannot_read(database, error) : status;
+    return status == SJ_OK && result != SQLITE_DONE ? fail_reading(database, error) : status;
 }
 
 sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
@@ -190,7 +192,7 @@ sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
     sqlite3_stmt *row;
     if (sj_call_part_prepare(database, part, sj_call_events_columns_sql, sj_call_events_joins_sql,
                              "", &row) != SJ_OK) {
-        return cannot_read(database, error);
+        return fail_reading(database, error);
     }
     event_reader reader = {
         .receive = receive, .context = context, .has_windows = part->selection != NULL};

@@ -6,8 +6,8 @@ bool sj_call_part_is_limited(const sj_call_part *part)
     return part->selection != NULL || part->functions != NULL || part->levels != 0;
 }
 
-/* The windows are the outer loop, so that the table of calls reads only their blocks. Both orders
- * are that of call ids; without windows the table itself keeps it. */
+/* sj_call_part_sql makes the windows the outer loop, so that the table of calls reads only the
+ * blocks of the windows. */
 sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_part *part, const char *columns,
                                const char *joins, const char *condition, sqlite3_stmt **statement)
 {

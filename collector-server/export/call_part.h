@@ -1,5 +1,5 @@
-/* The part of a session that an export writes: windows of streams, functions with all that they
- * called, and a number of levels. */
+/* The part of a session that an exporter writes. It is limited by windows of streams, by functions
+ * and by the number of levels. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 
@@ -10,22 +10,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A zeroed part with a session is the whole session. Texts are borrowed. */
+/* If only session_id is set, the part is the whole session. Texts are borrowed. */
 typedef struct sj_call_part {
     int64_t session_id;
-    /* JSON array of [stream_id, from_ns, to_ns], sorted; the calls that began there. NULL: all */
+    /* JSON array of [stream_id, from_ns, to_ns], sorted: calls that began in such a window. NULL:
+     * all */
     const char *selection;
-    /* JSON array of function_ids; their calls and all calls below these. NULL: all */
+    /* JSON array of function_ids: calls of these functions, and all calls below. NULL: all */
     const char *functions;
-    int64_t levels; /* of calls, from the outermost written one on; 0: all */
+    int64_t levels; /* number of levels below and including the outermost written call; 0: all */
 } sj_call_part;
 
-/* True if the part is smaller than its session. */
+/* True unless the part is the whole session. */
 bool sj_call_part_is_limited(const sj_call_part *part);
 
-/* Prepares "SELECT `columns` FROM calls AS c `joins` WHERE ...". It reads the calls that began in
- * the part's windows and meet `condition`, which begins with AND, or is empty. They are sorted by
- * call id. The session is ?1 and the selection ?11, both bound. Returns SJ_EIO, or SJ_ENOMEM. */
+/* Prepares "SELECT `columns` FROM calls AS c `joins` WHERE ...", and binds ?1 and ?11. The
+ * statement reads the calls that began in the part's windows, sorted by call id. `condition` is ""
+ * or begins with AND. Functions and levels are left to an sj_call_filter. Fails with SJ_EIO or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_part *part,
                                              const char *columns, const char *joins,
                                              const char *condition, sqlite3_stmt **statement);
@@ -34,8 +36,7 @@ SJ_MUST_CHECK sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_pa
  * call_tree(?1, ?2, ?3). */
 void sj_call_part_bind_tree(const sj_call_part *part, sqlite3_stmt *statement);
 
-/* Decides which of the calls belong to the part by function and depth. Pass calls in the order of
- * their ids. A zeroed filter is ready for sj_call_filter_open. */
+/* Decides which calls belong to the part, by functions and levels. */
 typedef struct sj_call_filter {
     bool is_open;
     bool has_functions;
@@ -45,12 +46,13 @@ typedef struct sj_call_filter {
     int64_t root_depth; /* depth of the outermost written call; -1: none is open */
 } sj_call_filter;
 
-/* Returns SJ_EIO or SJ_ENOMEM. Close it even then. */
+/* Initializes a filter. Close the filter even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_filter_open(sj_call_filter *filter, sqlite3 *database,
                                             const sj_call_part *part);
 void sj_call_filter_close(sj_call_filter *filter);
 
-/* True if the call belongs to the part. */
+/* True if the call belongs to the part. Pass all calls of the part's windows, in the order of their
+ * ids. */
 bool sj_call_filter_passes(sj_call_filter *filter, int64_t stream_id, int64_t depth,
                            int64_t function_id);
 

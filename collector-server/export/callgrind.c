@@ -1,8 +1,8 @@
 /* callgrind: costs of functions and of their callees, for KCachegrind and callgrind_annotate
- * (https://valgrind.org/docs/manual/cl-format.html). The event is a nanosecond. The cost of a
- * function is the time in its calls without their callees. The cost of a callee is the time in it
- * when this function called it. A function whose line is not known has line 0. The format has no
- * place for the number of calls that nothing recorded made, and for single calls. */
+ * (https://valgrind.org/docs/manual/cl-format.html). Costs are nanoseconds. The cost of a function
+ * is the time in its calls without their callees. The cost of a callee is the total time of the
+ * calls that this function made to it. A function whose line is not known has line 0. The format
+ * cannot hold single calls, nor the number of calls that have no recorded caller. */
 #include "schema/queries/export/callgrind.h"
 #include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
@@ -15,7 +15,7 @@ static void write_name(FILE *output, const char *name)
     fputc('\n', output);
 }
 
-/* Writes object, file and name of a function, which are three columns from `first` on. */
+/* Writes object, file and name of a function: the columns `first` to `first` + 2. */
 static void write_position(FILE *output, bool is_callee, sqlite3_stmt *row, int first)
 {
     static const char *const keys[] = {"ob=", "fl=", "fn="};
@@ -60,7 +60,6 @@ static void write_row(FILE *output, sqlite3_stmt *row, bool is_new)
     }
 }
 
-/* Writes the lines before the functions. */
 static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
 {
     sqlite3_stmt *row;

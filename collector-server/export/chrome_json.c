@@ -1,12 +1,12 @@
 /* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. A call is a begin event
- * ("B") and an end event ("E"), in time order on its track. Times are microseconds. Readers add and
- * round the times of complete events ("X") as floating-point numbers. Then a call can seem to end
- * after its caller, and speedscope leaves the caller open for good.
+ * ("B") and an end event ("E"), in time order on its track. Times are microseconds. Complete events
+ * ("X") are not used: readers add their start and duration as rounded floating-point numbers. Then
+ * a call can seem to end after its caller, and speedscope never closes the caller.
  *
- * The "args" of the begin event are the recorded data of the call: values by name, errno, CPU time,
- * memory. The categories are "estimate" if its times are estimates, "open" if it was open at the
- * end of the recording, and "truncated" if its exit was lost. The names of processes and threads
- * ("M") precede the calls. */
+ * The "args" of the begin event are the recorded data of the call (call_arguments.h). The
+ * categories of a call are "estimate" if its times are estimates; "open" if the call was open at
+ * the end of the recording; "truncated" if its exit was lost. Events with the names of processes
+ * and threads ("M") precede the calls. */
 #include "schema/queries/export/chrome_json.h"
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/call_events.h"
@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Times are counted in hundredths of ns, so that an end and a begin in the same ns get different
- * times. Speedscope sorts begins and ends separately and confuses events of the same time. A double
- * distinguishes such times during the first 19 hours. */
+/* Times are in hundredths of a ns, so that an end and a begin in the same ns get different times.
+ * Speedscope sorts begins and ends separately, so it would confuse events of the same time. A
+ * double can hold such times up to 19 hours. */
 enum { PARTS_OF_NS = 100, PARTS_OF_US = 1000 * PARTS_OF_NS };
 
 typedef struct event_list {
@@ -37,6 +37,7 @@ static FILE *next_event(event_list *events)
     return events->output;
 }
 
+/* Writes a time, which is in parts of a ns, as microseconds. */
 static void write_us(FILE *output, int64_t at)
 {
     const uint64_t size = at < 0 ? -(uint64_t)at : (uint64_t)at;
@@ -48,7 +49,8 @@ static void write_us(FILE *output, int64_t at)
     }
 }
 
-/* Writes the fields that begin and end events share, and remembers the time. */
+/* Writes the fields that begin and end events share. Moves the event to a later time if its phase
+ * differs from the latest one at the same time. */
 static void write_moment(event_list *events, const sj_call_event *event)
 {
     const char phase = event->is_begin ? 'B' : 'E';

@@ -1,15 +1,14 @@
-/* Names for formats that demand valid UTF-8, or that end a name with the line. */
+/* Writes names for formats that demand valid UTF-8, or in which a line end ends a name. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CLEAN_NAME_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CLEAN_NAME_H
 
 #include <stdio.h>
 
-/* Returns a copy of `name` in which each byte that is not UTF-8 is replaced by U+FFFD, or NULL if
- * there is no memory. The caller frees it. */
+/* Returns a copy of `name` with U+FFFD in place of each byte that is not UTF-8. The caller frees
+ * the copy. Returns NULL if out of memory. */
 char *sj_clean_name(const char *name);
 
-/* Writes `name` with a space in place of each line end. So a name cannot begin another line of the
- * format. */
+/* Writes `name` with a space in place of each line feed and carriage return. */
 void sj_write_in_line(FILE *output, const char *name);
 
 #endif

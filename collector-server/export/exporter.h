@@ -1,5 +1,5 @@
-/* The interface of an exporter: one file that defines one constant descriptor, listed in
- * exporters.c. */
+/* The interface of an exporter. Each exporter is one file that defines one constant descriptor;
+ * exporters.c lists them. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 
@@ -14,12 +14,12 @@
 
 typedef struct sj_exporter {
     const char *name;    /* as given to --format */
-    const char *endings; /* of file names in this format: separated by spaces; NULL: none */
+    const char *endings; /* endings of file names, separated by spaces; NULL: none */
     const char *summary;
-    bool lists_calls; /* true if it writes single calls, which a profile does not contain */
-    bool is_whole;    /* true if it writes whole sessions only */
-    /* Writes a part of a session as a stream: memory does not grow with the number of calls.
-     * Returns SJ_EIO and other errors. */
+    bool lists_calls; /* writes single calls, which a profile does not contain */
+    bool is_whole;    /* writes whole sessions only */
+    /* Writes a part of a session. Memory does not grow with the number of calls. The caller checks
+     * `output` for write errors. Fails with SJ_EIO and other errors. */
     sj_status (*write)(sqlite3 *database, const sj_call_part *part, FILE *output, sj_error *error);
 } sj_exporter;
 
@@ -29,10 +29,11 @@ extern const sj_exporter *const sj_exporters[];
 /* Returns the exporter with that name, or NULL. */
 const sj_exporter *sj_exporter_find(const char *name);
 
-/* Returns the length of the ending that makes `file` a name for this format, or 0. */
+/* Returns the length of the exporter's ending with which the name `file` ends, 0 if there is
+ * none. */
 size_t sj_exporter_ending(const sj_exporter *exporter, const char *file);
 
-/* Returns the exporter whose format the ending of a file's name tells, or NULL. */
+/* Returns the exporter with the longest ending that the name `file` ends with, or NULL. */
 const sj_exporter *sj_exporter_of_file(const char *file);
 
 extern const sj_exporter sj_exporter_folded;

@@ -17,7 +17,7 @@ size_t sj_flat_table(sj_byte_buffer *buffer, const sj_flat_field *fields, size_t
             table_bytes += fields[i].bytes;
         }
     }
-    /* The table follows the vtable directly, so the vtable is placed such that the table is aligned
+    /* The table follows the vtable directly. Pad before the vtable, so that the table is aligned
      * for its widest field. */
     while (!buffer->failed && (buffer->size + vtable_bytes) % WIDEST != 0) {
         (void)sj_byte_buffer_add(buffer, 1);

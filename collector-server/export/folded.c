@@ -1,5 +1,5 @@
-/* folded: one line for each call path, `outer;inner;innermost SELF_NS`, the input of flame graph
- * tools. Semicolons and line ends in names become ':' and ' '. */
+/* folded: one line for each call path with self time, `outer;inner;innermost SELF_NS`, the input of
+ * flame graph tools. Semicolons in names become ':', line ends become ' '. */
 #include "collector-server/export/exporter.h"
 
 #include "proto/base/array.h"
@@ -12,7 +12,7 @@ typedef struct name_stack {
     size_t depth, capacity;
 } name_stack;
 
-static char *plain_name(const char *name)
+static char *dup_plain_name(const char *name)
 {
     char *copy = strdup(name != NULL ? name : "(unknown function)");
     for (char *at = copy; at != NULL && *at != '\0'; ++at) {
@@ -32,7 +32,7 @@ static sj_status push_name(name_stack *stack, const char *name)
 {
     SJ_TRY(
         sj_array_reserve(&stack->names, &stack->capacity, stack->depth, 1, sizeof(*stack->names)));
-    stack->names[stack->depth] = plain_name(name);
+    stack->names[stack->depth] = dup_plain_name(name);
     return stack->names[stack->depth++] != NULL ? SJ_OK : SJ_ENOMEM;
 }
 

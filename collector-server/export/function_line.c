@@ -6,20 +6,20 @@
 sj_status sj_function_values_open(sqlite3 *database, int64_t session_id, sj_function_values *values,
                                   sj_error *error)
 {
-    static const char any[] = "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1";
-    static const char of_call[] =
+    static const char any_sql[] = "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1";
+    static const char of_call_sql[] =
         "SELECT position, value, note, kind FROM arguments WHERE session_id = ?1 AND call_id = ?2 "
         "ORDER BY position, rule";
     sqlite3_stmt *row = NULL;
     *values = (sj_function_values){.session_id = session_id};
-    if (sqlite3_prepare_v2(database, any, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, any_sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the values: %s", sqlite3_errmsg(database));
     }
     sqlite3_bind_int64(row, 1, session_id);
     const bool has_values = sqlite3_step(row) == SQLITE_ROW;
     sqlite3_finalize(row);
     if (has_values &&
-        sqlite3_prepare_v2(database, of_call, -1, &values->select, NULL) != SQLITE_OK) {
+        sqlite3_prepare_v2(database, of_call_sql, -1, &values->select, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the values: %s", sqlite3_errmsg(database));
     }
     return SJ_OK;
@@ -31,7 +31,7 @@ void sj_function_values_close(sj_function_values *values)
     values->select = NULL;
 }
 
-/* Writes a value of a row; texts in quotes. */
+/* Writes the value of a row to `text`. Puts strings in quotes. */
 static void write_value(sqlite3_stmt *row, char text[SJ_CALL_TEXT_VALUE])
 {
     sj_cut_text to = sj_cut_text_init(text, SJ_CALL_TEXT_VALUE);
@@ -56,8 +56,8 @@ typedef struct recorded_end {
     int64_t errno_number;
 } recorded_end;
 
-/* Reads the values of a call. If several rules stored a value, the rows are equal, and the last one
- * is used. */
+/* Reads the values of a call. Several rules may have stored the same value. Their rows are equal,
+ * so the last row counts. */
 static void read_values(const sj_function_values *values, int64_t call_id,
                         sj_call_arguments *arguments, recorded_end *end)
 {

@@ -1,4 +1,4 @@
-/* The texts of a call for function.txt: the name with arguments, and the result. */
+/* Makes the texts of a call for function.txt: the name with arguments, and the result. */
 #ifndef SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 #define SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 
@@ -21,17 +21,17 @@ typedef struct sj_function_values {
     int64_t session_id;
 } sj_function_values;
 
-/* Prepares a reader. Close it even if this fails. Returns SJ_EIO. */
+/* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_function_values_open(sqlite3 *database, int64_t session_id,
                                                 sj_function_values *values, sj_error *error);
 void sj_function_values_close(sj_function_values *values);
 
-/* Writes the texts of a call. `name` is the function's name, or NULL if unknown. `ending` is a
- * value of `calls.ending`.
+/* Writes the texts of a call to `line`. `name` is the function's name, NULL if unknown. `ending` is
+ * a value of the column `ending` of `calls`.
  *
- * In the name, recorded values replace the argument types. The result is the recorded value, or "-"
- * if none was recorded. It is "!" if an exception or a jump ended the call, and "?" if the exit was
- * lost. A recorded errno follows the result. */
+ * In the name, recorded arguments replace the argument types. The result is the recorded result, or
+ * "-" if none was recorded. It is "!" if an exception or a jump ended the call, and "?" if the exit
+ * was lost. A recorded errno follows the result. */
 void sj_function_line_make(const sj_function_values *values, int64_t call_id, const char *name,
                            const char *ending, sj_function_line *line);
 

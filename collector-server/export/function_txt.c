@@ -3,17 +3,17 @@
  *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
  *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID
  *
- * N counts the lines of the session from 1. The time is real time. NAME has the arguments in
- * brackets: values if they were recorded, else types. RESULT is the recorded result, "-" if none
- * was recorded, "!" if an exception or a jump ended the call, and "?" if its exit was lost. It ends
- * with " errno:N" if errno was recorded. TID is the kernel's number of the thread. A line of an
- * unknown thread has no TID. A call that is still open has no exit line. A line ends with " ~" if
- * its time is an estimate, because no clock was read at the call's entry. Line ends and other
- * control characters in texts become spaces.
+ * N counts the lines from 1. The time is real time. NAME has the arguments in brackets: values if
+ * they were recorded, else types. RESULT is the recorded result, "-" if none was recorded, "!" if
+ * an exception or a jump ended the call, and "?" if its exit was lost. RESULT ends with " errno:N"
+ * if errno was recorded. TID is the kernel's number of the thread. A line of an unknown thread has
+ * no TID. A call that is still open has no exit line. A line ends with " ~" if its time is an
+ * estimate, because no clock was read at the call's entry. Control characters in texts become
+ * spaces.
  *
- * Design notes. Within a stream, calls are read by call id, which is the order of entry. A call's
- * exit comes before the next call that is not deeper. Each stream has its own statement. A heap
- * yields the stream with the earliest next line. Only open calls are held in memory. */
+ * Design notes. A separate statement for each stream reads calls in the order of entry. The exit of
+ * a call precedes the next call that is not deeper. A heap yields the stream with the earliest next
+ * line. Only open calls are held in memory. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
 #include "proto/base/array.h"
@@ -34,7 +34,7 @@ typedef struct open_call {
     bool has_ended, is_estimate;
 } open_call;
 
-/* The columns of `calls_sql`. */
+/* The columns of the statement in open_stream. */
 enum {
     COLUMN_CALL,
     COLUMN_NAME,
@@ -49,13 +49,13 @@ enum {
 typedef struct line_stream {
     sqlite3_stmt *calls;
     int64_t stream_id;
-    bool has_windows; /* calls between two windows are left out */
+    bool has_windows; /* the part has windows: calls between two windows are left out */
     sj_call_filter filter;
-    bool has_call; /* the statement is at a row */
-    open_call *open;
-    size_t count, capacity;
-    int64_t next_ns; /* time of the next line */
-    int64_t tid;     /* kernel's thread id; 0: unknown */
+    bool has_call;          /* the statement is at a row, the next call */
+    open_call *open;        /* a stack, the innermost call last */
+    size_t count, capacity; /* of `open` */
+    int64_t next_ns;        /* time of the next line */
+    int64_t tid;            /* kernel's thread id; 0: unknown */
 } line_stream;
 
 typedef struct line_writer {
@@ -66,9 +66,9 @@ typedef struct line_writer {
     size_t heap_count;
 } line_writer;
 
-/* True if the innermost open call ends before the next call begins. Between two windows calls are
- * left out, so that the depth alone does not tell. */
-static bool closes_next(const line_stream *stream)
+/* True if the innermost open call ends before the next call begins. The depth shows that, except in
+ * a gap between two windows. */
+static bool is_next_exit(const line_stream *stream)
 {
     if (stream->count == 0 || !stream->has_call) {
         return stream->count != 0;
@@ -79,14 +79,14 @@ static bool closes_next(const line_stream *stream)
             last->end_ns < sqlite3_column_int64(stream->calls, COLUMN_START));
 }
 
-/* Finds the next line of a stream. Drops open calls without an exit that would end before it.
- * Returns false if the stream has no further line. */
+/* Sets next_ns, the time of the stream's next line. Removes the open calls that end before it and
+ * whose exit is unknown. Returns false if the stream has no further line. */
 static bool find_next(line_stream *stream)
 {
-    while (closes_next(stream) && !stream->open[stream->count - 1].has_ended) {
+    while (is_next_exit(stream) && !stream->open[stream->count - 1].has_ended) {
         free(stream->open[--stream->count].name);
     }
-    if (closes_next(stream)) {
+    if (is_next_exit(stream)) {
         stream->next_ns = stream->open[stream->count - 1].end_ns;
         return true;
     }
@@ -96,14 +96,14 @@ static bool find_next(line_stream *stream)
     return stream->has_call;
 }
 
-static void write_start(line_writer *writer, int64_t at_ns, const char *what, const char *name)
+static void write_line_start(line_writer *writer, int64_t at_ns, const char *what, const char *name)
 {
     const int64_t real_ns = writer->started_ns + at_ns;
     fprintf(writer->output, "%lld[%lld,%lld]%s:%s", (long long)++writer->number,
             (long long)(real_ns / NS_PER_S), (long long)(real_ns % NS_PER_S), what, name);
 }
 
-static void write_end(line_writer *writer, const line_stream *stream, bool is_estimate)
+static void write_line_end(line_writer *writer, const line_stream *stream, bool is_estimate)
 {
     char text[THREAD_BYTES];
     sj_cut_text thread = sj_cut_text_init(text, sizeof(text));
@@ -111,7 +111,7 @@ static void write_end(line_writer *writer, const line_stream *stream, bool is_es
     fprintf(writer->output, "%s%s\n", text, is_estimate ? ESTIMATE : "");
 }
 
-/* Goes to the next call of the stream that is written. */
+/* Moves the statement to the next call that the filter passes. */
 static sj_status find_call(line_stream *stream)
 {
     int result;
@@ -124,7 +124,7 @@ static sj_status find_call(line_stream *stream)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
 }
 
-static sj_status open_next(line_writer *writer, line_stream *stream)
+static sj_status write_entry(line_writer *writer, line_stream *stream)
 {
     sj_function_line line;
     const char *ending = (const char *)sqlite3_column_text(stream->calls, COLUMN_ENDING);
@@ -133,8 +133,8 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
                           ending != NULL ? ending : "", &line);
     const bool is_estimate =
         (sqlite3_column_int64(stream->calls, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0;
-    write_start(writer, stream->next_ns, "enter", line.name);
-    write_end(writer, stream, is_estimate);
+    write_line_start(writer, stream->next_ns, "enter", line.name);
+    write_line_end(writer, stream, is_estimate);
     SJ_TRY(sj_array_reserve(&stream->open, &stream->capacity, stream->count, 1,
                             sizeof(*stream->open)));
     const size_t name_bytes = strlen(line.name) + 1;
@@ -154,16 +154,16 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
     return find_call(stream);
 }
 
-static void close_next(line_writer *writer, line_stream *stream)
+static void write_exit(line_writer *writer, line_stream *stream)
 {
     const open_call *call = &stream->open[--stream->count];
-    write_start(writer, stream->next_ns, "leave", call->name);
+    write_line_start(writer, stream->next_ns, "leave", call->name);
     fprintf(writer->output, "ret:%s", call->name + strlen(call->name) + 1);
-    write_end(writer, stream, call->is_estimate);
+    write_line_end(writer, stream, call->is_estimate);
     free(call->name);
 }
 
-static void sink_down(line_writer *writer, size_t at)
+static void sift_down(line_writer *writer, size_t at)
 {
     for (;;) {
         size_t least = at;
@@ -184,19 +184,19 @@ static void sink_down(line_writer *writer, size_t at)
 static sj_status write_lines(line_writer *writer)
 {
     for (size_t i = writer->heap_count; i-- > 0;) {
-        sink_down(writer, i);
+        sift_down(writer, i);
     }
     while (writer->heap_count != 0) {
         line_stream *stream = writer->heap[0];
-        if (closes_next(stream)) {
-            close_next(writer, stream);
+        if (is_next_exit(stream)) {
+            write_exit(writer, stream);
         } else {
-            SJ_TRY(open_next(writer, stream));
+            SJ_TRY(write_entry(writer, stream));
         }
         if (!find_next(stream)) {
             writer->heap[0] = writer->heap[--writer->heap_count];
         }
-        sink_down(writer, 0);
+        sift_down(writer, 0);
     }
     return SJ_OK;
 }
@@ -225,8 +225,8 @@ static void free_stream(line_stream *stream)
     sqlite3_finalize(stream->calls);
 }
 
-/* Returns a number of the session, or `fallback` if the statement returns no row. */
-static int64_t ask(sqlite3 *database, const char *sql, int64_t session_id, int64_t fallback)
+/* Returns the first column of the statement for a session, `fallback` if there is no row. */
+static int64_t read_number(sqlite3 *database, const char *sql, int64_t session_id, int64_t fallback)
 {
     sqlite3_stmt *row = NULL;
     int64_t number = fallback;
@@ -265,13 +265,13 @@ static sj_status open_streams(sqlite3 *database, const sj_call_part *part, line_
 static sj_status write_function_txt(sqlite3 *database, const sj_call_part *part, FILE *output,
                                     sj_error *error)
 {
-    line_writer writer = {.output = output,
-                          .started_ns =
-                              ask(database,
-                                  "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
-                                  part->session_id, 0)};
-    const size_t count = (size_t)ask(database, "SELECT count(*) FROM streams WHERE session_id = ?1",
-                                     part->session_id, 0);
+    line_writer writer = {
+        .output = output,
+        .started_ns =
+            read_number(database, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
+                        part->session_id, 0)};
+    const size_t count = (size_t)read_number(
+        database, "SELECT count(*) FROM streams WHERE session_id = ?1", part->session_id, 0);
     line_stream *streams = calloc(count + 1, sizeof(*streams));
     writer.heap = calloc(count + 1, sizeof(*writer.heap));
     sj_status status = streams != NULL && writer.heap != NULL ? SJ_OK : SJ_ENOMEM;

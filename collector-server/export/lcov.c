@@ -1,7 +1,7 @@
-/* lcov: a tracefile for genhtml and other readers of coverage (geninfo(1)). A function counts if
- * the session watched it and its file and line are known. Its count is the number of its calls.
- * Lines of a file have counts of their own if the session recorded them (`record --lines`); a line
- * was entered or not, which is a count of 1 or 0. Other files have one line a function, where it
+/* lcov: a tracefile for genhtml and other readers of coverage (geninfo(1)). The file lists each
+ * function that the session watched and whose file and line are known, with the number of its
+ * calls. If the session recorded the lines of a source file (`record --lines`), each of them has a
+ * count of 1 (entered) or 0. Else the source file has one line per function, where the function
  * begins, with the count of the function. */
 #include "schema/queries/export/lcov.h"
 #include "collector-server/export/clean_name.h"
@@ -19,14 +19,14 @@ typedef struct line_sums {
 
 typedef struct file_writer {
     FILE *output;
-    sqlite3_stmt *recorded; /* the recorded lines of a file */
-    char *file;             /* whose section is being written; NULL: none */
-    FILE *own;              /* the lines where functions begin, which go to `own_lines` */
-    char *own_lines;
-    size_t own_size;
-    line_sums own_sums;
-    int64_t line, line_count; /* where the latest functions begin, and the most of their counts */
-    int64_t functions, entered;
+    sqlite3_stmt *recorded; /* reads the recorded lines of a file */
+    char *file;             /* the file whose section is being written; NULL: none */
+    FILE *first_lines;      /* collects the lines where functions begin, in `first_text` */
+    char *first_text;
+    size_t first_size;
+    line_sums first_sums;
+    int64_t line, line_count;   /* a line where functions begin, and the largest of their counts */
+    int64_t functions, entered; /* numbers of functions in the current file */
 } file_writer;
 
 static const char lines_sql[] = "SELECT line, max(entered) FROM source_lines "
@@ -50,11 +50,11 @@ static void write_recorded_lines(file_writer *writer, line_sums *sums)
     sqlite3_reset(writer->recorded);
 }
 
-/* Several functions may begin in one line. */
+/* Writes the line of the latest functions. Several functions may begin in one line. */
 static void end_line(file_writer *writer)
 {
     if (writer->line != 0) {
-        write_line(writer->own, writer->line, writer->line_count, &writer->own_sums);
+        write_line(writer->first_lines, writer->line, writer->line_count, &writer->first_sums);
     }
     writer->line = writer->line_count = 0;
 }
@@ -66,17 +66,17 @@ static void end_file(file_writer *writer)
     }
     FILE *output = writer->output;
     end_line(writer);
-    const bool is_whole = fclose(writer->own) == 0;
+    const bool is_complete = fclose(writer->first_lines) == 0;
     line_sums sums = {0};
     write_recorded_lines(writer, &sums);
-    if (sums.found == 0 && is_whole) {
-        fwrite(writer->own_lines, 1, writer->own_size, output);
-        sums = writer->own_sums;
+    if (sums.found == 0 && is_complete) {
+        fwrite(writer->first_text, 1, writer->first_size, output);
+        sums = writer->first_sums;
     }
     fprintf(output,
             "FNF:%" PRId64 "\nFNH:%" PRId64 "\nLF:%" PRId64 "\nLH:%" PRId64 "\nend_of_record\n",
             writer->functions, writer->entered, sums.found, sums.hit);
-    free(writer->own_lines);
+    free(writer->first_text);
     free(writer->file);
     *writer = (file_writer){.output = output, .recorded = writer->recorded};
 }
@@ -84,14 +84,14 @@ static void end_file(file_writer *writer)
 static sj_status begin_file(file_writer *writer, const char *file)
 {
     end_file(writer);
-    writer->own = open_memstream(&writer->own_lines, &writer->own_size);
-    if (writer->own == NULL) {
+    writer->first_lines = open_memstream(&writer->first_text, &writer->first_size);
+    if (writer->first_lines == NULL) {
         return SJ_ENOMEM;
     }
     writer->file = strdup(file);
     if (writer->file == NULL) {
-        (void)fclose(writer->own);
-        free(writer->own_lines);
+        (void)fclose(writer->first_lines);
+        free(writer->first_text);
         return SJ_ENOMEM;
     }
     fputs("TN:\nSF:", writer->output);

@@ -18,13 +18,13 @@ sj_status sj_message_stream_part(sj_message_stream *stream, const ProtobufCMessa
 sj_status sj_message_stream_field(sj_message_stream *stream, unsigned number,
                                   const ProtobufCMessage *message)
 {
-    size_t rest = protobuf_c_message_get_packed_size(message);
+    size_t remaining_size = protobuf_c_message_get_packed_size(message);
     fputc((int)(number << TAG_TYPE_BITS | LENGTH_DELIMITED), stream->output);
-    while (rest >> VARINT_BITS != 0) {
-        fputc((int)(rest & 0x7f) | 0x80, stream->output);
-        rest >>= VARINT_BITS;
+    while (remaining_size >> VARINT_BITS != 0) {
+        fputc((int)(remaining_size & 0x7f) | 0x80, stream->output);
+        remaining_size >>= VARINT_BITS;
     }
-    fputc((int)rest, stream->output);
+    fputc((int)remaining_size, stream->output);
     return sj_message_stream_part(stream, message);
 }
 

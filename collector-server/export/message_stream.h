@@ -1,4 +1,4 @@
-/* Writes a protobuf message whose fields are too many to hold: field by field. */
+/* Writes a protobuf message field by field, for messages that do not fit into memory. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_MESSAGE_STREAM_H
 #define SJ_COLLECTOR_SERVER_EXPORT_MESSAGE_STREAM_H
 
@@ -8,20 +8,20 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A zeroed stream with an output is ready. */
+/* Ready to use if only `output` is set. */
 typedef struct sj_message_stream {
     FILE *output;
-    uint8_t *bytes; /* owned: reused for each message */
+    uint8_t *bytes; /* owned work buffer */
     size_t capacity;
 } sj_message_stream;
 
-/* Writes `message` as the field `number` of the outer message; `number` is at most 15. Errors:
- * SJ_ENOMEM. A failed write shows in ferror(). */
+/* Writes `message` as the field `number` of the outer message; `number` is at most 15. Fails with
+ * SJ_ENOMEM. The caller checks `output` for write errors. */
 SJ_MUST_CHECK sj_status sj_message_stream_field(sj_message_stream *stream, unsigned number,
                                                 const ProtobufCMessage *message);
 
-/* Writes the fields of `message` as fields of the outer message, whose type is the same. Readers
- * append the values of repeated fields. Errors: as sj_message_stream_field. */
+/* Writes the fields of `message` as fields of the outer message, which has the same type. Readers
+ * append the values of repeated fields. Fails with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_message_stream_part(sj_message_stream *stream,
                                                const ProtobufCMessage *message);
 

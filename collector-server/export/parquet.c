@@ -1,7 +1,9 @@
-/* parquet: a Parquet file of the session's calls, compressed.
+/* parquet: a compressed Parquet file of the session's calls (https://parquet.apache.org/docs/). The
+ * numbers in the calls of sj_thrift_* are field ids of parquet.thrift.
  *
- * Design notes. A row group is a batch of the reader. The footer has the least and greatest value
- * of each chunk and grows by some kilobytes per group. parquet_pages.c writes the chunks. */
+ * Design notes. A row group is a batch of the reader. Each of its column chunks has one page of
+ * values, which parquet_pages.c encodes. The footer describes all chunks, so it stays in memory:
+ * some kilobytes per row group. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/parquet_pages.h"
 
@@ -84,7 +86,8 @@ static void put_range(sj_thrift_writer *thrift, const sj_parquet_chunk *chunk,
     sj_thrift_begin(thrift, 12);
     sj_thrift_number(thrift, 3, SJ_THRIFT_I64, (int64_t)null_count);
     if (chunk->has_range) {
-        sj_thrift_bytes(thrift, 5, &chunk->greatest, bytes); /* relies on little-endian memory */
+        /* The low bytes come first in memory: all supported machines are little-endian. */
+        sj_thrift_bytes(thrift, 5, &chunk->greatest, bytes);
         sj_thrift_bytes(thrift, 6, &chunk->least, bytes);
     }
     sj_thrift_end(thrift);
@@ -148,11 +151,11 @@ static sj_status write_footer(parquet_writer *writer)
     sj_thrift_list(&thrift, 4, SJ_THRIFT_STRUCT, (size_t)writer->groups);
     sj_byte_buffer_put(thrift.out, writer->group_list.bytes, writer->group_list.size);
     sj_thrift_text(&thrift, 6, "Sojourn");
-    /* how values are ordered for least and greatest */
+    /* the order by which least and greatest are defined */
     sj_thrift_list(&thrift, 7, SJ_THRIFT_STRUCT, SJ_CALL_COLUMNS);
     for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
         sj_thrift_element_begin(&thrift);
-        sj_thrift_empty(&thrift, 1); /* in the natural order of the type */
+        sj_thrift_empty(&thrift, 1); /* the order of the type */
         sj_thrift_end(&thrift);
     }
     sj_byte_buffer_put_number(thrift.out, 0, 1);

@@ -1,5 +1,6 @@
 /* Design notes. Numbers are stored as differences (DELTA_BINARY_PACKED), because ids and times
- * ascend. Texts are stored once, in a dictionary of the chunk. A chunk has one page of values. */
+ * ascend. Each text is stored once, in a dictionary of the chunk. A chunk has one page of values.
+ * Encodings: https://parquet.apache.org/docs/file-format/data-pages/encodings/ */
 #include "collector-server/export/parquet_pages.h"
 
 #include "proto/base/utf8_text.h"
@@ -36,8 +37,9 @@ void sj_parquet_pages_close(sj_parquet_pages *pages)
     *pages = (sj_parquet_pages){0};
 }
 
-/* Appends the lowest `width` bits of a number to a bit stream. `*word` holds the last `*filled`
- * bits of the stream, which are not written yet. Returns the next position. */
+/* Appends the lowest `width` bits of a number to a bit stream that is written at `at`. `*word`
+ * holds the last `*filled` bits of the stream, which are not written yet. Returns the next
+ * position. */
 static uint8_t *pack(uint8_t *at, uint64_t value, unsigned width, uint64_t *word, unsigned *filled)
 {
     *word |= value << *filled;
@@ -45,10 +47,10 @@ static uint8_t *pack(uint8_t *at, uint64_t value, unsigned width, uint64_t *word
         *filled += width;
         return at;
     }
-    memcpy(at, word, sizeof(*word)); /* relies on little-endian memory */
-    const unsigned taken = 64 - *filled;
-    *word = taken < 64 ? value >> taken : 0;
-    *filled = width - taken;
+    memcpy(at, word, sizeof(*word)); /* all supported machines are little-endian */
+    const unsigned used_bits = 64 - *filled;
+    *word = used_bits < 64 ? value >> used_bits : 0;
+    *filled = width - used_bits;
     return at + sizeof(*word);
 }
 
@@ -69,25 +71,26 @@ static void put_packed(sj_byte_buffer *out, const uint64_t *values, size_t count
     out->size -= 8;
 }
 
-static unsigned width_of(uint64_t value)
+static unsigned bit_width(uint64_t value)
 {
     return value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
 }
 
-/* Appends up to DELTA_BLOCK differences. Pads with the smallest difference. */
+/* Appends `count` differences, at most DELTA_BLOCK, of the `count` + 1 values. Pads the last
+ * miniblock with the smallest difference. */
 static void put_delta_block(sj_byte_buffer *out, const int64_t *values, size_t count)
 {
-    uint64_t above[DELTA_BLOCK] = {0};
+    uint64_t deltas[DELTA_BLOCK] = {0};
     unsigned widths[DELTA_MINIBLOCKS] = {0};
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < count; ++i) {
-        /* wraps, as the format requires */
-        above[i] = (uint64_t)values[i + 1] - (uint64_t)values[i];
-        least = (int64_t)above[i] < least ? (int64_t)above[i] : least;
+        /* Unsigned, because the format requires that a difference wraps around. */
+        deltas[i] = (uint64_t)values[i + 1] - (uint64_t)values[i];
+        least = (int64_t)deltas[i] < least ? (int64_t)deltas[i] : least;
     }
     for (size_t i = 0; i < count; ++i) {
-        above[i] -= (uint64_t)least;
-        const unsigned width = width_of(above[i]);
+        deltas[i] -= (uint64_t)least;
+        const unsigned width = bit_width(deltas[i]);
         widths[i / DELTA_MINI] = width > widths[i / DELTA_MINI] ? width : widths[i / DELTA_MINI];
     }
     sj_byte_buffer_put_zigzag(out, least);
@@ -95,7 +98,7 @@ static void put_delta_block(sj_byte_buffer *out, const int64_t *values, size_t c
         sj_byte_buffer_put_number(out, widths[i], 1);
     }
     for (size_t i = 0; i * DELTA_MINI < count; ++i) {
-        put_packed(out, above + i * DELTA_MINI, DELTA_MINI, widths[i]);
+        put_packed(out, deltas + i * DELTA_MINI, DELTA_MINI, widths[i]);
     }
 }
 
@@ -111,11 +114,11 @@ static void put_deltas(sj_byte_buffer *out, const int64_t *values, size_t count)
     }
 }
 
-/* Appends dictionary entry numbers as one run of packed bits. */
+/* Appends the numbers of dictionary entries as one bit-packed run. */
 static void put_entries(sj_byte_buffer *out, const int64_t *values, size_t count, size_t entries)
 {
     enum { GROUP = 8 };
-    const unsigned width = entries > 1 ? width_of(entries - 1) : 1;
+    const unsigned width = entries > 1 ? bit_width(entries - 1) : 1;
     const size_t groups = (count + GROUP - 1) / GROUP;
     sj_byte_buffer_put_number(out, width, 1);
     sj_byte_buffer_put_varint(out, groups << 1 | 1);
@@ -128,8 +131,8 @@ static void put_entries(sj_byte_buffer *out, const int64_t *values, size_t count
     }
 }
 
-/* Appends the definition levels, which tell which rows have a value: their size in bytes, then one
- * run. */
+/* Appends the definition levels, a bit per row that says whether the row has a value: their size in
+ * bytes, then one run. */
 static void put_levels(sj_byte_buffer *out, const sj_call_reader *calls, size_t column)
 {
     const size_t at = out->size;
@@ -145,27 +148,28 @@ static void put_levels(sj_byte_buffer *out, const sj_call_reader *calls, size_t 
     sj_byte_buffer_set(out, at, out->size - at - 4, 4);
 }
 
-/* Appends the header and the compressed page to `out`. */
+/* Compresses pages->page. Appends a page header and the compressed page to pages->out. */
 static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int encoding,
                           sj_parquet_chunk *chunk)
 {
-    const size_t plain = pages->page.size;
-    const size_t bound = ZSTD_compressBound(plain);
-    /* Compresses into space after the plain page, because the header needs the compressed size. */
+    const size_t plain_bytes = pages->page.size;
+    const size_t bound = ZSTD_compressBound(plain_bytes);
+    /* Compress into the space behind the plain page: the header precedes the compressed page, and
+     * contains its size. */
     uint8_t *space = sj_byte_buffer_add(&pages->page, bound);
     if (space == NULL) {
         return SJ_ENOMEM;
     }
-    const size_t stored =
-        ZSTD_compressCCtx(pages->compressor, space, bound, pages->page.bytes, plain, ZSTD_LEVEL);
-    if (ZSTD_isError(stored)) {
+    const size_t stored_bytes = ZSTD_compressCCtx(pages->compressor, space, bound,
+                                                  pages->page.bytes, plain_bytes, ZSTD_LEVEL);
+    if (ZSTD_isError(stored_bytes)) {
         return SJ_ENOMEM;
     }
     sj_byte_buffer_clear(&pages->head);
     sj_thrift_writer thrift = {.out = &pages->head};
     sj_thrift_number(&thrift, 1, SJ_THRIFT_I32, type);
-    sj_thrift_number(&thrift, 2, SJ_THRIFT_I32, (int64_t)plain);
-    sj_thrift_number(&thrift, 3, SJ_THRIFT_I32, (int64_t)stored);
+    sj_thrift_number(&thrift, 2, SJ_THRIFT_I32, (int64_t)plain_bytes);
+    sj_thrift_number(&thrift, 3, SJ_THRIFT_I32, (int64_t)stored_bytes);
     sj_thrift_begin(&thrift, type == PAGE_DATA ? 5 : 7);
     sj_thrift_number(&thrift, 1, SJ_THRIFT_I32, (int64_t)values);
     sj_thrift_number(&thrift, 2, SJ_THRIFT_I32, encoding);
@@ -176,13 +180,13 @@ static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int 
     sj_thrift_end(&thrift);
     sj_byte_buffer_put_number(&pages->head, 0, 1);
     sj_byte_buffer_put(&pages->out, pages->head.bytes, pages->head.size);
-    sj_byte_buffer_put(&pages->out, space, stored);
-    chunk->plain_bytes += pages->head.size + plain;
+    sj_byte_buffer_put(&pages->out, space, stored_bytes);
+    chunk->plain_bytes += pages->head.size + plain_bytes;
     return pages->head.failed || pages->out.failed ? SJ_ENOMEM : SJ_OK;
 }
 
-/* Writes a dictionary of the names in use. Replaces the name indexes in `present` by entry
- * numbers. */
+/* Writes the dictionary page: each name that `present` uses, once. Replaces the name indexes in
+ * `present` with numbers of dictionary entries. */
 static sj_status add_dictionary(sj_parquet_pages *pages, sj_call_reader *calls, size_t column,
                                 size_t count, size_t *entries, sj_parquet_chunk *chunk)
 {
@@ -214,7 +218,8 @@ static sj_status add_dictionary(sj_parquet_pages *pages, sj_call_reader *calls, 
     return SJ_OK;
 }
 
-/* Copies the values that are not NULL to `present`, and finds their range. Returns their number. */
+/* Copies the values that are not NULL to `present`, and writes their range to the chunk. Returns
+ * the number of these values. */
 static size_t copy_present(sj_parquet_pages *pages, const sj_call_reader *calls, size_t column,
                            sj_parquet_chunk *chunk)
 {

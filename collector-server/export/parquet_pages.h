@@ -1,4 +1,4 @@
-/* The pages of a Parquet column chunk: encoded and compressed values, with their headers. */
+/* Makes the pages of a Parquet column chunk: encoded and compressed values, with page headers. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
 #define SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
 
@@ -18,9 +18,10 @@ enum {
 };
 
 typedef struct sj_parquet_chunk {
-    uint64_t dictionary_bytes; /* size of the dictionary page and its header; 0: no dictionary */
-    uint64_t stored_bytes, plain_bytes;
-    bool has_range; /* least and greatest are set */
+    uint64_t dictionary_bytes; /* size of the dictionary page with its header; 0: no dictionary */
+    uint64_t stored_bytes;     /* size of all pages with their headers */
+    uint64_t plain_bytes;      /* the same size before compression */
+    bool has_range;            /* least and greatest are set */
     int64_t least, greatest;
 } sj_parquet_chunk;
 
@@ -29,17 +30,17 @@ typedef struct sj_parquet_pages {
     sj_byte_buffer out;        /* the chunk */
     sj_byte_buffer page, head; /* work buffers */
     int64_t *present;          /* the column's values without NULLs; capacity SJ_CALL_BATCH_ROWS */
-    /* by index of a name: its dictionary entry, plus 1; 0: not in the dictionary */
-    uint32_t *entries;
-    uint32_t *used; /* indexes of the names in the dictionary */
+    uint32_t *entries;         /* by index of a name: number of its dictionary entry + 1, or 0 */
+    uint32_t *used;            /* indexes of the names in the dictionary */
 } sj_parquet_pages;
 
-/* Allocates memory for `function_count` names. Close it even if this fails. Returns SJ_ENOMEM. */
+/* Allocates memory for `function_count` names. Close `pages` even if this fails. Fails with
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_parquet_pages_open(sj_parquet_pages *pages, uint32_t function_count);
 void sj_parquet_pages_close(sj_parquet_pages *pages);
 
-/* Writes the chunk of a column of the reader's batch to `out`, replacing the previous chunk.
- * Returns SJ_ENOMEM. */
+/* Writes the chunk for a column of the reader's current batch to pages->out, replacing the previous
+ * chunk. Writes its sizes and range to `chunk`. Fails with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_parquet_pages_make(sj_parquet_pages *pages, sj_call_reader *calls,
                                               size_t column, sj_parquet_chunk *chunk);
 

@@ -1,12 +1,13 @@
 /* perfetto: Perfetto's binary trace format (perfetto.proto). A call is a slice on the track of its
  * thread, coroutine or signal stack. Names of functions are interned. The categories of a call are
- * "estimate" if its times are estimates, "tail_call" if it was jumped to, "open" if it was open at
- * the end of the recording, and "truncated" if its exit was lost. The annotation "recorded" holds
- * the recorded data of a call as JSON. The counter "lost calls" of a track is above 0 while calls
- * were lost. Times are nanoseconds since the start of the session; one that lies before it is 0.
+ * "estimate" if its times are estimates; "tail_call" if the call was reached by a tail call; "open"
+ * if the call was open at the end of the recording; "truncated" if its exit was lost. The
+ * annotation "recorded" holds the recorded data of a call as JSON (call_arguments.h). The counter
+ * "lost calls" of a track is above 0 while calls were lost. Times are nanoseconds since the start
+ * of the session; an earlier time becomes 0.
  *
- * Packets are written as they are read. Only the ids of the functions that have a name already are
- * held in memory. */
+ * Design notes. A packet is written as soon as a call is read. Memory grows with the number of
+ * functions and processes, because the exporter stores their ids to write each name once. */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/clean_name.h"
@@ -25,13 +26,13 @@ typedef struct trace_writer {
     sj_call_arguments_reader arguments;
     sj_hash_map named; /* functions whose name was written */
     sj_hash_map processes;
-    int64_t stream_id; /* the track whose descriptor was written last */
-    int64_t last_ns;   /* the latest time on the track */
-    bool is_begun;
+    int64_t stream_id; /* the current track */
+    int64_t last_ns;   /* the latest time on the current track */
+    bool is_begun;     /* a packet was written */
 } trace_writer;
 
-/* Each track has a unique number: 1 modulo 2 for a stream, 2 modulo 4 for the counter of its
- * losses, 0 modulo 4 for a process. */
+/* The uuid of a track is unique: 1 modulo 2 for a stream; 2 modulo 4 for the counter of the
+ * stream's lost calls; 0 modulo 4 for a process. */
 static uint64_t stream_uuid(int64_t stream_id)
 {
     return (uint64_t)stream_id * 2 + 1;
@@ -110,7 +111,7 @@ static sj_status write_track(trace_writer *writer, const sj_call_track *track)
     return status;
 }
 
-/* Attaches the name of the event's function to the packet if it is not yet known. */
+/* Writes a packet. Adds the name of the event's function if no earlier packet has it. */
 static sj_status write_event_packet(trace_writer *writer, Perfetto__TracePacket *packet,
                                     const sj_call_event *event)
 {
@@ -148,9 +149,9 @@ static size_t set_categories(const sj_call_event *event, char *categories[3])
     return count;
 }
 
-/* Returns the recorded data of the call as JSON. The caller frees it. NULL: there is none, or no
- * memory. */
-static char *recorded_data(const trace_writer *writer, const sj_call_event *event)
+/* Returns the recorded data of the call as JSON. The caller frees the text. Returns NULL if there
+ * is none, or if out of memory. */
+static char *dup_recorded_data(const trace_writer *writer, const sj_call_event *event)
 {
     if (writer->arguments.values == NULL && writer->arguments.costs == NULL) {
         return NULL;
@@ -181,7 +182,7 @@ static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet
     Perfetto__DebugAnnotation recorded = PERFETTO__DEBUG_ANNOTATION__INIT;
     Perfetto__DebugAnnotation *annotations[] = {&recorded};
     recorded.name = "recorded";
-    recorded.legacy_json_value = recorded_data(writer, event);
+    recorded.legacy_json_value = dup_recorded_data(writer, event);
     slice->n_debug_annotations = recorded.legacy_json_value != NULL ? 1 : 0;
     slice->debug_annotations = annotations;
     const sj_status status = write_event_packet(writer, packet, event);

@@ -1,8 +1,7 @@
 /* pprof: a profile for `go tool pprof` and other readers of profile.proto. Each call path is a
- * sample with two values: its calls, and the time in them without that of their callees. Inclusive
- * times are the reader's sums. A location is a function; it has the file and line of the function
- * if the session knows them. The format has no place for single calls, for errors of estimates, and
- * for calls above folded paths. */
+ * sample with two values: the number of its calls, and their self time. Readers compute inclusive
+ * times from these. A location is a function, with file and line if the session has them. The
+ * format cannot hold single calls, nor errors of estimates. */
 #include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/message_stream.h"
@@ -14,7 +13,7 @@
 
 typedef Perftools__Profiles__Profile profile;
 
-/* The strings that each profile begins with, in this order. */
+/* Indexes of the first strings of the string table. */
 enum { TEXT_EMPTY, TEXT_CALLS, TEXT_COUNT, TEXT_TIME, TEXT_NANOSECONDS, TEXTS };
 
 enum {
@@ -31,14 +30,14 @@ enum {
 typedef struct profile_writer {
     sj_message_stream stream;
     sj_hash_map known; /* functions that were written */
-    uint64_t *path;    /* location ids, the outermost first */
+    uint64_t *path;    /* the current call path: location ids, the outermost first */
     size_t path_capacity;
-    uint64_t *reversed;
+    uint64_t *reversed; /* the same path, the innermost first, as the format requires */
     size_t reversed_capacity;
     int64_t text_count;
 } profile_writer;
 
-/* Appends a string to the table and returns its index in `*index`. */
+/* Appends a string to the string table and writes its index to `*index`. */
 static sj_status write_text(profile_writer *writer, const char *text, int64_t *index)
 {
     char *clean = sj_clean_name(text != NULL ? text : "");

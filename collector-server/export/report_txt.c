@@ -1,4 +1,5 @@
-/* report.txt: the cost of each function, sorted by total time, descending; times in nanoseconds. */
+/* report.txt: calls and times of each function, the largest total time first. Times are
+ * nanoseconds. */
 #include "collector-server/export/exporter.h"
 
 #include "schema/queries/export/report_txt.h"

@@ -1,7 +1,8 @@
 /* speedscope: speedscope's own JSON format (https://www.speedscope.app/file-format-schema.json).
- * Each track is an evented profile: calls as they followed each other. The format has no place for
- * values, losses and estimates. A call whose end is unknown ends with its track. Frames follow the
- * profiles, because only then all of them are known. */
+ * Each track is an evented profile: a list of begin and end events. The format cannot hold values,
+ * lost calls and estimates. A call without an end event (call_events.h) ends with its track. The
+ * list of frames (functions) follows the profiles, because the calls show which functions are
+ * needed. */
 #include "schema/queries/export/speedscope.h"
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/exporter.h"
@@ -14,8 +15,8 @@
 
 typedef struct profile_writer {
     FILE *output;
-    sj_hash_map index_of;  /* function id -> index of its frame */
-    int64_t *function_ids; /* the function of each frame */
+    sj_hash_map frame_indexes; /* function id -> index of its frame */
+    int64_t *function_ids;     /* the function of each frame */
     size_t frame_count, frame_capacity;
     uint32_t *open; /* frames of the open calls */
     size_t open_count, open_capacity;
@@ -52,12 +53,12 @@ static void begin_profile(profile_writer *writer, const sj_call_event *event, bo
                    event->track->pid);
     fputs(is_first ? "\n{\"type\":\"evented\",\"name\":" : ",\n{\"type\":\"evented\",\"name\":",
           output);
-    char *whole = NULL;
-    if (asprintf(&whole, "%s%s", event->track->name, name) < 0) {
-        whole = NULL;
+    char *full_name = NULL;
+    if (asprintf(&full_name, "%s%s", event->track->name, name) < 0) {
+        full_name = NULL;
     }
-    sj_json_text(output, whole != NULL ? whole : name);
-    free(whole);
+    sj_json_text(output, full_name != NULL ? full_name : name);
+    free(full_name);
     fprintf(output, ",\"unit\":\"nanoseconds\",\"startValue\":%" PRId64 ",\"events\":[",
             event->at_ns);
     writer->has_profile = true;
@@ -65,7 +66,7 @@ static void begin_profile(profile_writer *writer, const sj_call_event *event, bo
 
 static sj_status find_frame(profile_writer *writer, int64_t function_id, uint32_t *frame)
 {
-    const sj_hash_entry *known = sj_hash_map_find(&writer->index_of, (uint64_t)function_id, 1);
+    const sj_hash_entry *known = sj_hash_map_find(&writer->frame_indexes, (uint64_t)function_id, 1);
     if (known != NULL) {
         *frame = known->first;
         return SJ_OK;
@@ -75,7 +76,7 @@ static sj_status find_frame(profile_writer *writer, int64_t function_id, uint32_
                             sizeof(*writer->function_ids)));
     writer->function_ids[writer->frame_count++] = function_id;
     return sj_hash_map_put(
-        &writer->index_of,
+        &writer->frame_indexes,
         &(sj_hash_entry){.key = (uint64_t)function_id, .sub = 1, .first = *frame});
 }
 
@@ -145,7 +146,7 @@ static sj_status write_speedscope(sqlite3 *database, const sj_call_part *part, F
         status = write_frames(database, &writer, error);
     }
     fputs("]}}\n", output);
-    sj_hash_map_deinit(&writer.index_of);
+    sj_hash_map_deinit(&writer.frame_indexes);
     free(writer.function_ids);
     free(writer.open);
     return status;

@@ -4,7 +4,7 @@
 
 enum { SHORT_LIST = 15, LONG_LIST = 0xf0 };
 
-/* Writes a field header. Ids ascend by less than 16, so a header is one byte. */
+/* Writes a field header, in its one-byte form: ids must ascend by less than 16. */
 static void put_header(sj_thrift_writer *writer, unsigned id, sj_thrift_type type)
 {
     unsigned *last = &writer->last[writer->depth];

@@ -1,6 +1,7 @@
-/* Design notes. Streams are walked by id. In a stream, the filter's limits on times and calls
- * become a range of `first_call`, found by the two indexes of `blocks`. The other tests read small
- * columns, and the block's bytes last. For ends of calls in later blocks see late_exits.h. */
+/* Design notes. The scan visits streams in the order of their ids. In a stream, two indexes of the
+ * table `blocks` turn the filter's limits on times and call ids into a range of the column
+ * `first_call`. Further tests read small columns of a block; its bytes are read last. Ends of calls
+ * in later blocks: see late_exits.h. */
 #include "collector-server/query/block_scan.h"
 
 #include "collector-server/query/scan_contents.h"
@@ -59,7 +60,7 @@ static sj_status claim_decoder(sj_block_scan *scan)
     return scan->decoder != NULL ? SJ_OK : sj_block_decoder_new(&scan->decoder);
 }
 
-static void leave_decoder(sj_block_scan *scan)
+static void return_decoder(sj_block_scan *scan)
 {
     if (scan->decoder != NULL && scan->state->idle_decoder == NULL) {
         scan->state->idle_decoder = scan->decoder;
@@ -94,9 +95,9 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
             return result;
         }
     }
-    const int opened = sj_late_exits_open(&scan->late, state->database);
-    if (opened != SQLITE_OK) {
-        return opened;
+    const int late_result = sj_late_exits_open(&scan->late, state->database);
+    if (late_result != SQLITE_OK) {
+        return late_result;
     }
     return sj_block_files_new(state->database, "main", &scan->files) == SJ_OK &&
                    sj_block_files_new(state->database, "main", &scan->stack_files) == SJ_OK &&
@@ -105,12 +106,13 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
                : SQLITE_NOMEM;
 }
 
-static int64_t ticks_bound(uint64_t ticks)
+static int64_t clamp_ticks(uint64_t ticks)
 {
     return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
 }
 
-/* Finds the times of a walk, in ticks of its only session; returns false for several sessions. */
+/* Writes the filter's range of start times, in ticks. Returns false if the filter limits times in
+ * several sessions: their clocks differ. */
 static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
 {
     const sj_scan_filter *filter = &scan->filter;
@@ -124,13 +126,13 @@ static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
         sj_scan_session_enter(scan, filter->first_session) != SQLITE_OK) {
         return false;
     }
-    *first = ticks_bound(scan->session.first_start);
-    *last = ticks_bound(scan->session.last_start);
+    *first = clamp_ticks(scan->session.first_start);
+    *last = clamp_ticks(scan->session.last_start);
     return true;
 }
 
-/* Returns the number of blocks that a walk visits; 0: unknown, for example if it looks for single
- * calls. */
+/* Returns about how many blocks the scan will visit, for progress. Returns 0 if that is not known,
+ * for example in a scan for single calls. */
 static uint64_t count_blocks(sj_block_scan *scan)
 {
     const sj_scan_filter *filter = &scan->filter;
@@ -158,13 +160,13 @@ static uint64_t count_blocks(sj_block_scan *scan)
     return count;
 }
 
-static void begin_work(sj_block_scan *scan)
+static void begin_progress(sj_block_scan *scan)
 {
     scan->blocks_begun = 0;
     scan->work = sj_progress_begin(count_blocks(scan));
 }
 
-static void end_work(sj_block_scan *scan)
+static void end_progress(sj_block_scan *scan)
 {
     sj_progress_end(scan->work);
     scan->work = 0;
@@ -172,7 +174,7 @@ static void end_work(sj_block_scan *scan)
 
 void sj_block_scan_close(sj_block_scan *scan)
 {
-    end_work(scan);
+    end_progress(scan);
     sqlite3_finalize(scan->streams);
     sqlite3_finalize(scan->blocks);
     sqlite3_finalize(scan->bounds);
@@ -186,7 +188,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->contents);
     sj_block_files_free(scan->files);
     sj_block_files_free(scan->stack_files);
-    leave_decoder(scan);
+    return_decoder(scan);
     if (scan->stack_decoder != NULL) {
         sj_block_decoder_free(scan->stack_decoder);
     }
@@ -211,6 +213,7 @@ bool sj_scan_filter_matches(const sj_scan_filter *filter, int64_t function_id)
     return low < filter->function_count && filter->functions[low] == function_id;
 }
 
+/* Returns the stream of a call id, -1 for an id below all calls. */
 static int64_t clamp_stream(int64_t call_id)
 {
     return call_id < 0 ? -1 : call_id >> SJ_CALL_INDEX_BITS;
@@ -218,7 +221,7 @@ static int64_t clamp_stream(int64_t call_id)
 
 int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want)
 {
-    end_work(scan);
+    end_progress(scan);
     scan->filter = *filter;
     scan->want = want;
     scan->in_stream = false;
@@ -240,21 +243,22 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     sqlite3_bind_int64(scan->streams, 4, filter->last_session);
     sqlite3_bind_int(scan->streams, 5, filter->by_thread);
     sqlite3_bind_int64(scan->streams, 6, filter->thread_id);
-    begin_work(scan);
+    begin_progress(scan);
     return SQLITE_OK;
 }
 
-/* Finds the range of call numbers of a stream that the filter's call ids and start times allow. */
+/* Writes the range of `first_call` of those blocks of the stream that may hold calls with the
+ * filter's ids and start times. */
 static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
 {
-    const int64_t low_id = (int64_t)sj_call_id_of((uint64_t)scan->stream_id, 0);
+    const int64_t first_id = (int64_t)sj_call_id_of((uint64_t)scan->stream_id, 0);
     const int64_t top = (INT64_C(1) << SJ_CALL_INDEX_BITS) - 1;
-    *first = scan->filter.first_call > low_id ? scan->filter.first_call - low_id : 0;
-    *last = scan->filter.last_call - low_id < top ? scan->filter.last_call - low_id : top;
+    *first = scan->filter.first_call > first_id ? scan->filter.first_call - first_id : 0;
+    *last = scan->filter.last_call - first_id < top ? scan->filter.last_call - first_id : top;
     sqlite3_bind_int64(scan->bounds, 1, scan->stream_id);
     sqlite3_bind_int64(scan->bounds, 2, *first);
-    sqlite3_bind_int64(scan->bounds, 3, ticks_bound(scan->session.first_start));
-    sqlite3_bind_int64(scan->bounds, 4, ticks_bound(scan->session.last_start));
+    sqlite3_bind_int64(scan->bounds, 3, clamp_ticks(scan->session.first_start));
+    sqlite3_bind_int64(scan->bounds, 4, clamp_ticks(scan->session.last_start));
     const int result = sqlite3_step(scan->bounds);
     if (result == SQLITE_ROW) {
         const int64_t by_call = sqlite3_column_int64(scan->bounds, 0);
@@ -270,6 +274,7 @@ static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
     return result == SQLITE_ROW ? SQLITE_OK : result;
 }
 
+/* Adds the calls in a block's list of late exits to scan->long_calls. */
 static void add_long_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
 {
     sj_deferred_exits_reader reader;
@@ -286,6 +291,8 @@ static void add_long_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ti
     }
 }
 
+/* Finds the calls of the stream that ended in a later block, in blocks with a call of the wanted
+ * duration. */
 static int find_long_calls(sj_block_scan *scan)
 {
     scan->long_count = 0;
@@ -300,7 +307,7 @@ static int find_long_calls(sj_block_scan *scan)
         }
     }
     sqlite3_bind_int64(scan->longest, 1, scan->stream_id);
-    sqlite3_bind_int64(scan->longest, 2, ticks_bound(scan->session.min_duration));
+    sqlite3_bind_int64(scan->longest, 2, clamp_ticks(scan->session.min_duration));
     int result;
     while ((result = sqlite3_step(scan->longest)) == SQLITE_ROW && !scan->long_overflow) {
         const sj_slice list = {sqlite3_column_blob(scan->longest, 0),
@@ -311,7 +318,8 @@ static int find_long_calls(sj_block_scan *scan)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Adds the calls of earlier blocks that, by a list, end at the earliest wanted end or later. */
+/* Adds the calls in a block's list of late exits to scan->outlasting_calls that began before the
+ * block `outlasted` and end at the earliest wanted end or later. */
 static void add_outlasting_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
 {
     sj_deferred_exits_reader reader;
@@ -345,7 +353,7 @@ static int find_outlasting_calls(sj_block_scan *scan)
         }
     }
     sqlite3_bind_int64(scan->outlasting, 1, scan->stream_id);
-    sqlite3_bind_int64(scan->outlasting, 2, ticks_bound(scan->session.first_end));
+    sqlite3_bind_int64(scan->outlasting, 2, clamp_ticks(scan->session.first_end));
     int result;
     while ((result = sqlite3_step(scan->outlasting)) == SQLITE_ROW && !scan->outlasting_overflow) {
         scan->outlasted = (uint64_t)sqlite3_column_int64(scan->outlasting, 0);
@@ -359,6 +367,8 @@ static int find_outlasting_calls(sj_block_scan *scan)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Moves to the next stream, and sets in_stream if the stream may hold wanted calls. Returns
+ * SQLITE_ROW, SQLITE_DONE or an error. */
 static int next_stream(sj_block_scan *scan)
 {
     const int result = sqlite3_step(scan->streams);
@@ -416,8 +426,8 @@ void sj_block_scan_warn(sj_block_scan *scan, const char *why)
                         (int64_t)sj_call_id_of((uint64_t)scan->stream_id, (uint64_t)first)));
 }
 
-/* True if one of the calls was entered in the block. */
-static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_t count)
+/* True if one of `calls`, which are numbers in the stream, was entered in the block. */
+static bool holds_any(const sj_block_scan *scan, const uint64_t *calls, size_t count)
 {
     const uint64_t first = (uint64_t)sqlite3_column_int64(scan->blocks, 1);
     const uint64_t span = (uint64_t)sqlite3_column_int64(scan->blocks, 2) +
@@ -430,25 +440,26 @@ static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_
     return false;
 }
 
-/* True if a call of the wanted duration may have been entered in the block: it ended there, or is
- * in the list of those that ended later. */
-static bool may_last(const sj_block_scan *scan)
+/* True if a call of the wanted duration may have been entered in the block: the call ended there,
+ * or is in long_calls. */
+static bool may_have_long_call(const sj_block_scan *scan)
 {
     return scan->session.min_duration == 0 || scan->long_overflow ||
            (uint64_t)sqlite3_column_int64(scan->blocks, 5) >= scan->session.min_duration ||
-           holds_one_of(scan, scan->long_calls, scan->long_count);
+           holds_any(scan, scan->long_calls, scan->long_count);
 }
 
-/* True if a call that ends late enough may have been entered in the block. */
-static bool may_outlast(const sj_block_scan *scan)
+/* True if a call that ends at the earliest wanted end or later may have been entered in the
+ * block. */
+static bool may_have_late_end(const sj_block_scan *scan)
 {
     return scan->outlasting_overflow ||
            (uint64_t)sqlite3_column_int64(scan->blocks, 1) >= scan->outlasted ||
-           holds_one_of(scan, scan->outlasting_calls, scan->outlasting_count);
+           holds_any(scan, scan->outlasting_calls, scan->outlasting_count);
 }
 
-/* True if the block's ranges allow that it holds a wanted call. */
-static bool may_hold(const sj_block_scan *scan)
+/* True if the columns of `blocks` do not exclude that the block holds a wanted call. */
+static bool may_have_wanted_call(const sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
     sqlite3_stmt *row = scan->blocks;
@@ -456,13 +467,14 @@ static bool may_hold(const sj_block_scan *scan)
         (uint64_t)sqlite3_column_int64(row, 4) < session->first_start) {
         return false;
     }
-    if (!may_last(scan) || !may_outlast(scan)) {
+    if (!may_have_long_call(scan) || !may_have_late_end(scan)) {
         return false;
     }
     return scan->filter.min_depth <= sqlite3_column_int64(row, 7);
 }
 
-/* True if the block's bitmap allows that a wanted function was called in it. */
+/* True if the block's function bitmap does not exclude that a wanted function was called in the
+ * block. */
 static bool may_have_function(sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
@@ -481,6 +493,7 @@ static bool may_have_function(sj_block_scan *scan)
     return false;
 }
 
+/* Writes function_ids and function_matches for the entries of the block's dictionary. */
 static int map_dictionary(sj_block_scan *scan)
 {
     const sj_block *block = &scan->block;
@@ -511,6 +524,8 @@ static bool dictionary_matches(const sj_block_scan *scan)
     return false;
 }
 
+/* Maps the dictionary. Returns SQLITE_ROW if it has a wanted function, SQLITE_OK to skip the
+ * block. */
 static int use_dictionary(sj_block_scan *scan)
 {
     const int mapped = map_dictionary(scan);
@@ -537,8 +552,9 @@ static int decode_block(sj_block_scan *scan, sj_slice bytes)
     return scan->want == 0 ? SQLITE_ROW : use_dictionary(scan);
 }
 
-/* True if the caller needs no column of the block: it only counts. */
-static bool knows_block(sj_block_scan *scan)
+/* Sets scan->place. True if all calls of the block start in the wanted window and the caller has
+ * its sums already (is_known). */
+static bool is_block_known(sj_block_scan *scan)
 {
     scan->place = (sj_block_place){
         .block_id = scan->block_id,
@@ -557,21 +573,22 @@ static int load_block(sj_block_scan *scan)
 {
     scan->outlined = false;
     scan->block_id = sqlite3_column_int64(scan->blocks, 0);
-    if (!may_hold(scan) || !may_have_function(scan)) {
+    if (!may_have_wanted_call(scan) || !may_have_function(scan)) {
         return SQLITE_OK;
     }
     if (sqlite3_column_type(scan->blocks, 6) != SQLITE_NULL) {
         sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 6));
         return SQLITE_OK;
     }
-    if (knows_block(scan)) {
+    if (is_block_known(scan)) {
         return SQLITE_ROW;
     }
     if (scan->takes_outlines && scan->session.min_duration != 0) {
-        const int taken = sj_scan_outline_use(scan);
-        if (taken != SQLITE_NOTFOUND) {
-            return taken == SQLITE_ROW ? use_dictionary(scan)
-                                       : (taken == SQLITE_DONE ? SQLITE_OK : taken);
+        const int outline_result = sj_scan_outline_use(scan);
+        if (outline_result != SQLITE_NOTFOUND) {
+            return outline_result == SQLITE_ROW
+                       ? use_dictionary(scan)
+                       : (outline_result == SQLITE_DONE ? SQLITE_OK : outline_result);
         }
     }
     sj_slice bytes;
@@ -593,7 +610,7 @@ int sj_block_scan_next(sj_block_scan *scan)
         if (!scan->in_stream) {
             const int result = next_stream(scan);
             if (result != SQLITE_ROW) {
-                end_work(scan);
+                end_progress(scan);
                 return result;
             }
             continue;
@@ -617,7 +634,8 @@ int sj_block_scan_next(sj_block_scan *scan)
     }
 }
 
-static void set_late(void *context, size_t position, const sj_deferred_exit *leave)
+/* Callback of sj_late_exits_find: writes the end of a call into its row. */
+static void set_late_exit(void *context, size_t position, const sj_deferred_exit *leave)
 {
     sj_block_rows *rows = context;
     const uint32_t row = rows->open[position];
@@ -652,12 +670,13 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
         indexes[i] = scan->rows.indexes[scan->rows.open[i]];
     }
     const int result = sj_late_exits_find(&scan->late, scan->stream_id, indexes,
-                                          scan->rows.open_count, set_late, &scan->rows);
+                                          scan->rows.open_count, set_late_exit, &scan->rows);
     sqlite3_free(indexes);
     return result;
 }
 
-/* Finds a frame in stack block `number`, or in one below it. */
+/* Finds the frame at `depth` in the stack block `number`, or in a stack block that this one refers
+ * to. */
 static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
                            sj_stack_frame *frame)
 {

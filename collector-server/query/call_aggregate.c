@@ -1,13 +1,11 @@
-/* call_aggregate(session_id [, from_ns, to_ns [, stream_id]]): calls per function, directly from
- * the blocks.
+/* The table function call_aggregate(session_id [, from_ns, to_ns [, stream_id]]): sums of calls per
+ * function. total_ns counts the time of recursive calls once; duration_ns is the plain sum.
  *
- * Design notes. It counts the calls that began in [from_ns, to_ns) and have ended at any time, so
- * that adjacent windows add up. Each block is added up by itself (block_sums.h). If a server keeps
- * the sums of blocks, those inside the window are not read again. A call that ends in a later block
- * takes its end from that block's late exits. Counted calls that are still open are carried to the
- * next block of their stream, so that recursion across blocks is seen. Sums are in ticks and
- * converted once, like function_stats. total_ns counts the time of recursive calls once;
- * duration_ns is the plain sum. */
+ * Design notes. The sums are over calls that began in [from_ns, to_ns) and ended at any time, so
+ * that adjacent windows add up. The sums of each block are computed separately (block_sums.h),
+ * unless a server's cache has them. The end of a call in a later block comes from that block's late
+ * exits. Counted calls that are open at the end of a block are carried to the next block of the
+ * stream. So recursion across blocks is seen. Sums are in ticks and converted to ns once. */
 #include "collector-server/query/sums_cache.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
@@ -24,7 +22,7 @@ enum {
     COLUMN_MIN_NS,
     COLUMN_MAX_NS,
     COLUMN_OPEN,
-    COLUMN_SESSION_ID, /* hidden from here on: arguments */
+    COLUMN_SESSION_ID, /* from here on: hidden columns, the arguments */
     COLUMN_FROM_NS,
     COLUMN_TO_NS,
     COLUMN_STREAM_ID
@@ -32,11 +30,11 @@ enum {
 
 enum { ARGUMENTS = 4 };
 
-/* Sums of one function of the session. */
+/* The sums of one function over all blocks. */
 typedef struct session_sum {
     sj_function_sum sum;
-    uint32_t active; /* number of its carried calls */
-    uint32_t depth;  /* depth of the outermost of those */
+    uint32_t active; /* number of carried calls of the function */
+    uint32_t depth;  /* depth of the outermost carried call */
 } session_sum;
 
 typedef struct aggregate_cursor {
@@ -46,21 +44,21 @@ typedef struct aggregate_cursor {
     session_sum *sums; /* by session-wide function id */
     size_t sum_count;
     sj_block_summer summer;
-    sj_block_sums own;          /* sums of a block that was read */
-    const sj_block_sums *known; /* from the cache, of a block that was not read; NULL: none */
-    uint64_t *open_indexes;
+    sj_block_sums block_sums;    /* sums of the current block, if the block was read */
+    const sj_block_sums *cached; /* sums of the current block from the cache; NULL: it was read */
+    uint64_t *open_indexes;      /* numbers of the open calls, for sj_late_exits_find */
     size_t open_index_capacity;
-    sj_open_sum *carried; /* the stream's calls, outermost first */
-    bool *nested;         /* parallel to `carried`: a call of its function contains it */
+    sj_open_sum *carried; /* open counted calls of the stream, outermost first */
+    bool *nested;         /* parallel to `carried`: inside another call of the same function */
     size_t carried_count, carried_capacity, nested_capacity;
-    size_t first_open; /* index of the block's first call in `carried` */
+    size_t first_open; /* index in `carried` of the current block's first call */
     int64_t stream_id;
-    size_t at;
+    size_t at; /* current row: a session-wide function id */
     int64_t arguments[ARGUMENTS];
 } aggregate_cursor;
 
-/* The sums of a block with more open calls at its start or end are not kept. */
-enum { KEPT_FRAMES_MAX = 1024 };
+/* The sums of a block with more open calls at its start or end are not put into the cache. */
+enum { CACHED_FRAMES_MAX = 1024 };
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
@@ -73,24 +71,24 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void release_known(aggregate_cursor *cursor)
+static void release_cached(aggregate_cursor *cursor)
 {
-    if (cursor->known != NULL) {
-        sj_sums_cache_release(cursor->scan.state->sums, cursor->known);
-        cursor->known = NULL;
+    if (cursor->cached != NULL) {
+        sj_sums_cache_release(cursor->scan.state->sums, cursor->cached);
+        cursor->cached = NULL;
     }
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
     aggregate_cursor *cursor = (aggregate_cursor *)base;
-    release_known(cursor);
+    release_cached(cursor);
     if (cursor->scan_open) {
         sj_block_scan_close(&cursor->scan);
     }
     free(cursor->sums);
     sj_block_summer_deinit(&cursor->summer);
-    sj_block_sums_deinit(&cursor->own);
+    sj_block_sums_deinit(&cursor->block_sums);
     free(cursor->open_indexes);
     free(cursor->carried);
     free(cursor->nested);
@@ -98,15 +96,15 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static bool find_known(void *context, const sj_block_place *place)
+static bool find_cached(void *context, const sj_block_place *place)
 {
     aggregate_cursor *cursor = context;
-    release_known(cursor);
-    cursor->known = sj_sums_cache_hold(cursor->scan.state->sums, place);
-    return cursor->known != NULL;
+    release_cached(cursor);
+    cursor->cached = sj_sums_cache_hold(cursor->scan.state->sums, place);
+    return cursor->cached != NULL;
 }
 
-static int reserve(aggregate_cursor *cursor, const sj_block_sums *part)
+static int reserve_memory(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     uint32_t highest = 0;
     for (size_t i = 0; i < part->function_count; ++i) {
@@ -137,7 +135,8 @@ static void end_carried(aggregate_cursor *cursor, uint32_t depth)
     }
 }
 
-/* True if a carried call is open at the start of the block. */
+/* True if a carried call is open at the start of the block. A call at a depth in stack blocks
+ * counts as open, because its number is not known there. */
 static bool still_open(const sj_block_sums *part, const sj_open_sum *call)
 {
     if (call->depth >= part->open_depth) {
@@ -156,49 +155,54 @@ static void enter_stream(aggregate_cursor *cursor)
     }
 }
 
+/* Ends the carried calls that are not open at the start of the block: their exits were lost. */
 static void end_missing(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     for (size_t i = 0; i < cursor->carried_count; ++i) {
         if (!still_open(part, &cursor->carried[i])) {
-            end_carried(cursor, cursor->carried[i].depth); /* the call and everything it called */
+            end_carried(cursor, cursor->carried[i].depth); /* also ends the calls inside it */
             break;
         }
     }
 }
 
-/* Returns the time of those calls of the block that are in a carried call of their function, and in
- * no other one of the block. */
+/* Returns the ticks of a function's calls in the block that are nested only because a carried call
+ * of the function contains them. */
 static uint64_t nested_in_carried(const session_sum *sum, const sj_block_sums *part, size_t place)
 {
     if (sum->active == 0) {
         return 0;
     }
-    /* calls inside it at the block's start */
-    const size_t above = part->open_depth - 1 - sum->depth;
-    const sj_function_sum *own = &part->sums[place];
-    return above < part->end_count ? part->ends[above] : own->duration_ticks - own->nested_ticks;
+    /* index in `ends` of the function's outermost carried call */
+    const size_t end_index = part->open_depth - 1 - sum->depth;
+    const sj_function_sum *block_sums = &part->sums[place];
+    return end_index < part->end_count ? part->ends[end_index]
+                                       : block_sums->duration_ticks - block_sums->nested_ticks;
 }
 
 static void add_functions(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     for (size_t i = 0; i < part->function_count; ++i) {
-        const sj_function_sum *own = &part->sums[i];
+        const sj_function_sum *block_sums = &part->sums[i];
         session_sum *to = &cursor->sums[part->functions[i]];
         sj_function_sum *sum = &to->sum;
-        if (own->calls != 0) {
-            sum->min_ticks = sum->calls == 0 || own->min_ticks < sum->min_ticks ? own->min_ticks
-                                                                                : sum->min_ticks;
-            sum->max_ticks = own->max_ticks > sum->max_ticks ? own->max_ticks : sum->max_ticks;
+        if (block_sums->calls != 0) {
+            sum->min_ticks = sum->calls == 0 || block_sums->min_ticks < sum->min_ticks
+                                 ? block_sums->min_ticks
+                                 : sum->min_ticks;
+            sum->max_ticks =
+                block_sums->max_ticks > sum->max_ticks ? block_sums->max_ticks : sum->max_ticks;
         }
-        sum->calls += own->calls;
-        sum->nested_ticks += own->nested_ticks + nested_in_carried(to, part, i);
-        sum->self_ticks += own->self_ticks;
-        sum->duration_ticks += own->duration_ticks;
-        sum->open += own->open;
+        sum->calls += block_sums->calls;
+        sum->nested_ticks += block_sums->nested_ticks + nested_in_carried(to, part, i);
+        sum->self_ticks += block_sums->self_ticks;
+        sum->duration_ticks += block_sums->duration_ticks;
+        sum->open += block_sums->open;
     }
 }
 
-static void add_late(void *context, size_t position, const sj_deferred_exit *leave)
+/* Callback of sj_late_exits_find: adds a carried call that ended in a later block. */
+static void add_late_exit(void *context, size_t position, const sj_deferred_exit *leave)
 {
     aggregate_cursor *cursor = context;
     const sj_open_sum *call = &cursor->carried[cursor->first_open + position];
@@ -211,7 +215,8 @@ static void add_late(void *context, size_t position, const sj_deferred_exit *lea
     }
 }
 
-/* Carries the calls of the block that are open at its end, and finds how they ended. */
+/* Ends the carried calls that ended in the block. Carries the calls of the block that are open at
+ * its end, and adds the calls that end in a later block. */
 static int carry_open(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     end_carried(cursor, part->open_depth - (uint32_t)part->end_count);
@@ -225,45 +230,46 @@ static int carry_open(aggregate_cursor *cursor, const sj_block_sums *part)
         cursor->open_indexes[i] = call->index;
     }
     return sj_late_exits_find(&cursor->scan.late, cursor->stream_id, cursor->open_indexes,
-                              part->open_count, add_late, cursor);
+                              part->open_count, add_late_exit, cursor);
 }
 
-static void keep(aggregate_cursor *cursor)
+static void cache_sums(aggregate_cursor *cursor)
 {
     const sj_scan_session *session = &cursor->scan.session;
-    const sj_block_sums *own = &cursor->own;
-    if (cursor->scan.state->sums != NULL && own->has_all_ends &&
-        own->place.first_ticks >= session->first_start &&
-        own->place.last_ticks <= session->last_start && own->frame_count <= KEPT_FRAMES_MAX &&
-        own->open_count <= KEPT_FRAMES_MAX) {
-        sj_sums_cache_put(cursor->scan.state->sums, own);
+    const sj_block_sums *block_sums = &cursor->block_sums;
+    if (cursor->scan.state->sums != NULL && block_sums->has_all_ends &&
+        block_sums->place.first_ticks >= session->first_start &&
+        block_sums->place.last_ticks <= session->last_start &&
+        block_sums->frame_count <= CACHED_FRAMES_MAX &&
+        block_sums->open_count <= CACHED_FRAMES_MAX) {
+        sj_sums_cache_put(cursor->scan.state->sums, block_sums);
     }
 }
 
 static int aggregate_block(aggregate_cursor *cursor)
 {
-    const sj_block_sums *part = cursor->known;
-    int read = SQLITE_OK;
+    const sj_block_sums *part = cursor->cached;
+    int sum_result = SQLITE_OK;
     enter_stream(cursor);
     if (part == NULL) {
-        part = &cursor->own;
-        read = sj_block_summer_add(&cursor->summer, &cursor->scan, cursor->carried,
-                                   cursor->carried_count, &cursor->own);
-        if (read == SQLITE_NOMEM) {
-            return read;
+        part = &cursor->block_sums;
+        sum_result = sj_block_summer_add(&cursor->summer, &cursor->scan, cursor->carried,
+                                         cursor->carried_count, &cursor->block_sums);
+        if (sum_result == SQLITE_NOMEM) {
+            return sum_result;
         }
     }
-    int result = reserve(cursor, part);
+    int result = reserve_memory(cursor, part);
     if (result != SQLITE_OK) {
         return result;
     }
     end_missing(cursor, part);
     add_functions(cursor, part);
     result = carry_open(cursor, part);
-    if (cursor->known == NULL && read == SQLITE_OK) {
-        keep(cursor);
+    if (cursor->cached == NULL && sum_result == SQLITE_OK) {
+        cache_sums(cursor);
     }
-    release_known(cursor);
+    release_cached(cursor);
     return result;
 }
 
@@ -305,7 +311,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     if (!cursor->scan_open) {
         result = sj_block_scan_open(&cursor->scan, sj_table_of(base)->state);
         cursor->scan_open = true;
-        cursor->scan.is_known = cursor->scan.state->sums != NULL ? find_known : NULL;
+        cursor->scan.is_known = cursor->scan.state->sums != NULL ? find_cached : NULL;
         cursor->scan.known_context = cursor;
     }
     if (result != SQLITE_OK) {
@@ -341,7 +347,7 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->sum_count;
 }
 
-static void give_span(sqlite3_context *context, const aggregate_cursor *cursor, uint64_t ticks)
+static void give_ticks(sqlite3_context *context, const aggregate_cursor *cursor, uint64_t ticks)
 {
     sqlite3_result_int64(context, sj_ticks_to_ns(&cursor->scan.session.scale, ticks));
 }
@@ -362,18 +368,18 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         sqlite3_result_int64(context, (sqlite3_int64)sum->calls);
         break;
     case COLUMN_TOTAL_NS:
-        give_span(context, cursor, sum->duration_ticks - sum->nested_ticks);
+        give_ticks(context, cursor, sum->duration_ticks - sum->nested_ticks);
         break;
     case COLUMN_SELF_NS:
-        give_span(context, cursor, sum->self_ticks);
+        give_ticks(context, cursor, sum->self_ticks);
         break;
     case COLUMN_DURATION_NS:
-        give_span(context, cursor, sum->duration_ticks);
+        give_ticks(context, cursor, sum->duration_ticks);
         break;
     case COLUMN_MIN_NS:
     case COLUMN_MAX_NS:
         if (sum->calls != 0) {
-            give_span(context, cursor, column == COLUMN_MIN_NS ? sum->min_ticks : sum->max_ticks);
+            give_ticks(context, cursor, column == COLUMN_MIN_NS ? sum->min_ticks : sum->max_ticks);
         }
         break;
     case COLUMN_OPEN:

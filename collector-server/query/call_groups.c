@@ -17,7 +17,7 @@ static size_t hash_keys(const int64_t keys[SJ_GROUP_KEYS])
     return (size_t)hash;
 }
 
-/* Returns the slot of these keys: that of their group, or a free one. */
+/* Returns the slot of the group with these keys, or the free slot where it belongs. */
 static uint32_t *find_slot(const sj_call_groups *groups, const int64_t keys[SJ_GROUP_KEYS])
 {
     size_t at = hash_keys(keys) & (groups->slot_count - 1);
@@ -28,7 +28,7 @@ static uint32_t *find_slot(const sj_call_groups *groups, const int64_t keys[SJ_G
     return &groups->slots[at];
 }
 
-/* Keeps half of the slots free. */
+/* Grows the hash table if half of its slots are used. */
 static sj_status grow_slots(sj_call_groups *groups)
 {
     if (groups->count * 2 < groups->slot_count) {

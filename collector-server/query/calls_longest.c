@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A pass that would reach a quarter of the blocks (LEAST_SHARE) reads all of them. */
 enum { FIRST_BLOCKS = 16, BLOCKS_GROWTH = 8, LEAST_SHARE = 4, MAX_BOUNDS = 1 << 20 };
 
 static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
@@ -36,6 +37,7 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
     [SJ_CALLS_ALLOCATED_SELF_BYTES] = "allocated_self_bytes",
 };
 
+/* Reads the longest duration of each block that the filter may reach. */
 static int read_bounds(sj_calls_longest *longest)
 {
     const sj_scan_filter *filter = longest->source.filter;
@@ -70,7 +72,7 @@ static int64_t *row_at(const sj_calls_longest *longest, size_t row)
     return longest->rows + row * longest->width;
 }
 
-static int64_t duration_of(const sj_calls_longest *longest, size_t row)
+static int64_t row_duration(const sj_calls_longest *longest, size_t row)
 {
     return row_at(longest, row)[longest->positions[SJ_CALLS_DURATION_NS]];
 }
@@ -90,30 +92,30 @@ static int compare_rows(const void *left, const void *right, void *context)
 
 static int sort_rows(sj_calls_longest *longest)
 {
-    uint32_t *order = realloc(longest->order, (longest->row_count + 1) * sizeof(*order));
-    if (order == NULL) {
+    uint32_t *sorted = realloc(longest->sorted, (longest->row_count + 1) * sizeof(*sorted));
+    if (sorted == NULL) {
         return SQLITE_NOMEM;
     }
-    longest->order = order;
+    longest->sorted = sorted;
     for (size_t i = 0; i < longest->row_count; ++i) {
-        order[i] = (uint32_t)i;
+        sorted[i] = (uint32_t)i;
     }
-    qsort_r(order, longest->row_count, sizeof(*order), compare_rows, longest);
+    qsort_r(sorted, longest->row_count, sizeof(*sorted), compare_rows, longest);
     return SQLITE_OK;
 }
 
-/* Keeps the longer half of the rows, and all that are as long as its last one. `*min_ns` becomes
- * their least duration. Returns SQLITE_FULL if too many are equally long. */
+/* Keeps the longer half of the rows, and all rows that are as long as the shortest of that half.
+ * Writes this duration to `*min_ns`. Returns SQLITE_FULL if that keeps max_rows or more. */
 static int keep_longer_half(sj_calls_longest *longest, int64_t *min_ns)
 {
     const int result = sort_rows(longest);
     if (result != SQLITE_OK) {
         return result;
     }
-    const int64_t least = duration_of(longest, longest->order[longest->row_count / 2]);
+    const int64_t least = row_duration(longest, longest->sorted[longest->row_count / 2]);
     size_t kept = 0;
     for (size_t row = 0; row < longest->row_count; ++row) {
-        if (duration_of(longest, row) >= least) {
+        if (row_duration(longest, row) >= least) {
             memmove(row_at(longest, kept++), row_at(longest, row),
                     longest->width * sizeof(*longest->rows));
         }
@@ -123,6 +125,8 @@ static int keep_longer_half(sj_calls_longest *longest, int64_t *min_ns)
     return kept < longest->max_rows ? SQLITE_OK : SQLITE_FULL;
 }
 
+/* Adds the rows of a batch that last at least `*min_ns` and were not returned by an earlier
+ * pass. */
 static int add_rows(sj_calls_longest *longest, const sj_group_batch *batch, int64_t *min_ns)
 {
     const sj_longest_source *source = &longest->source;
@@ -154,8 +158,9 @@ static int add_rows(sj_calls_longest *longest, const sj_group_batch *batch, int6
     return SQLITE_OK;
 }
 
-/* Collects the calls from `min_ns` on that were not given yet. Returns SQLITE_FULL if there are too
- * many at once. */
+/* Collects and sorts the calls that last at least `min_ns` and were not returned by an earlier
+ * pass. If there are too many, collects only the longer calls. Returns SQLITE_FULL if that is
+ * impossible, because too many are equally long. */
 static int run_pass(sj_calls_longest *longest, int64_t min_ns)
 {
     const sj_longest_source *source = &longest->source;
@@ -177,9 +182,9 @@ static const char *operator_text(char code)
     return code == '{' ? "<=" : code == '}' ? ">=" : code == '<' ? "<" : code == '>' ? ">" : "=";
 }
 
-/* Query for the remaining rows, sorted by SQLite. The plus sign prevents that SQLite asks this
- * cursor for the order. */
-static char *make_rest_sql(const sj_calls_longest *longest)
+/* Returns the query for the remaining rows; SQLite sorts them. The plus sign in "+duration_ns"
+ * makes SQLite use its own sorter instead of this cursor. */
+static char *make_remaining_sql(const sj_calls_longest *longest)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
     const sj_longest_source *source = &longest->source;
@@ -203,36 +208,38 @@ static char *make_rest_sql(const sj_calls_longest *longest)
     return sqlite3_str_finish(sql);
 }
 
-static int step_rest(sj_calls_longest *longest)
+static int step_remaining(sj_calls_longest *longest)
 {
-    const int result = sqlite3_step(longest->rest);
+    const int result = sqlite3_step(longest->remaining);
     longest->end = result != SQLITE_ROW;
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static int start_rest(sj_calls_longest *longest)
+static int start_remaining(sj_calls_longest *longest)
 {
     longest->row_count = longest->at = 0;
     if (longest->given_ns == 0 && longest->source.filter->ended) {
         longest->end = true;
         return SQLITE_OK;
     }
-    char *sql = make_rest_sql(longest);
+    char *sql = make_remaining_sql(longest);
     if (sql == NULL) {
         return SQLITE_NOMEM;
     }
-    const int result = sqlite3_prepare_v2(longest->source.database, sql, -1, &longest->rest, NULL);
+    const int result =
+        sqlite3_prepare_v2(longest->source.database, sql, -1, &longest->remaining, NULL);
     sqlite3_free(sql);
     if (result != SQLITE_OK) {
         return result;
     }
     for (int i = 0; i < longest->source.argument_count; ++i) {
-        sqlite3_bind_value(longest->rest, i + 1, longest->arguments[i]);
+        sqlite3_bind_value(longest->remaining, i + 1, longest->arguments[i]);
     }
-    return step_rest(longest);
+    return step_remaining(longest);
 }
 
-/* Runs passes until one gives rows; then lets SQLite sort the rest. */
+/* Moves to the first row of the next pass that has rows. After the last pass, or if a pass has too
+ * many equally long rows, starts the query for the remaining rows. */
 static int advance(sj_calls_longest *longest)
 {
     while (longest->blocks != 0) {
@@ -251,25 +258,25 @@ static int advance(sj_calls_longest *longest)
         }
     }
     longest->blocks = 0;
-    return start_rest(longest);
+    return start_remaining(longest);
 }
 
-static void forget(sj_calls_longest *longest)
+static void free_source(sj_calls_longest *longest)
 {
     for (int i = 0; longest->arguments != NULL && i < longest->source.argument_count; ++i) {
         sqlite3_value_free(longest->arguments[i]);
     }
     free(longest->arguments);
     free(longest->plan);
-    sqlite3_finalize(longest->rest);
+    sqlite3_finalize(longest->remaining);
     longest->arguments = NULL;
     longest->plan = NULL;
-    longest->rest = NULL;
+    longest->remaining = NULL;
 }
 
 static int copy_source(sj_calls_longest *longest, const sj_longest_source *source)
 {
-    forget(longest);
+    free_source(longest);
     longest->source = *source;
     longest->plan = strdup(source->plan);
     longest->arguments = calloc((size_t)source->argument_count + 1, sizeof(*longest->arguments));
@@ -307,8 +314,8 @@ int sj_calls_longest_start(sj_calls_longest *longest, const sj_longest_source *s
 
 int sj_calls_longest_next(sj_calls_longest *longest)
 {
-    if (longest->rest != NULL) {
-        return step_rest(longest);
+    if (longest->remaining != NULL) {
+        return step_remaining(longest);
     }
     return ++longest->at < longest->row_count ? SQLITE_OK : advance(longest);
 }
@@ -316,14 +323,14 @@ int sj_calls_longest_next(sj_calls_longest *longest)
 int64_t sj_calls_longest_value(const sj_calls_longest *longest, int column, sqlite3_value **value)
 {
     const int position = longest->positions[column];
-    *value = longest->rest != NULL ? sqlite3_column_value(longest->rest, position) : NULL;
-    return longest->rest != NULL ? 0 : row_at(longest, longest->order[longest->at])[position];
+    *value = longest->remaining != NULL ? sqlite3_column_value(longest->remaining, position) : NULL;
+    return longest->remaining != NULL ? 0 : row_at(longest, longest->sorted[longest->at])[position];
 }
 
 void sj_calls_longest_deinit(sj_calls_longest *longest)
 {
-    forget(longest);
+    free_source(longest);
     free(longest->rows);
-    free(longest->order);
+    free(longest->sorted);
     free(longest->bounds);
 }

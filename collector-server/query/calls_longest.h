@@ -1,10 +1,11 @@
 /* Rows of `calls` sorted by duration, longest first, for ORDER BY duration_ns DESC.
  *
- * Such a query mostly wants a few rows, but SQLite does not tell a table in a join its LIMIT. So
- * the calls come in passes. The first pass gives the calls that last at least as long as the
- * longest call of the sixteenth block, sorted by longest call. Each further pass uses eight times
- * as many blocks, up to all. A pass reads only blocks that may hold such a call, and keeps at most
- * SJ_LONGEST_MAX_ROWS. SQLite sorts the rows beyond that. */
+ * Such a query mostly wants a few rows, but SQLite does not pass its LIMIT to a table in a join. So
+ * the rows are found in passes. Sort all blocks by their longest call, longest first. The first
+ * pass returns the calls that are at least as long as the longest call of the sixteenth block. Each
+ * further pass uses eight times as many blocks. A pass reads only blocks that may hold such calls,
+ * and keeps at most SJ_LONGEST_MAX_ROWS rows. If there are more, SQLite sorts the remaining rows.
+ */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 
@@ -13,16 +14,16 @@
 
 enum { SJ_LONGEST_MAX_ROWS = 1 << 17 }; /* held at once */
 
-/* The walk that gives the rows. */
+/* The scan that finds the rows. */
 typedef struct sj_longest_source {
-    /* Starts a walk over the calls that last at least `min_ns`. */
+    /* Starts a scan for the calls that last at least `min_ns`. */
     int (*begin)(void *context, int64_t min_ns);
-    /* Gives the next rows, in columns of the plan. Returns SQLITE_ROW, SQLITE_DONE or an error. */
+    /* Writes the next rows to `batch`. Returns SQLITE_ROW, SQLITE_DONE or an error. */
     int (*give)(void *context, sj_group_batch *batch);
     void *context;
     sqlite3 *database;
     const sj_scan_filter *filter; /* filter of the whole query */
-    const char *plan;             /* the same conditions, as constraints of `calls` */
+    const char *plan;             /* the same conditions as idxStr of sj_calls_plan */
     sqlite3_value **arguments;    /* arguments of `plan` */
     int argument_count;
     /* columns of a batch, including SJ_CALLS_DURATION_NS and SJ_CALLS_CALL_ID */
@@ -33,33 +34,34 @@ typedef struct sj_longest_source {
 /* All zero: empty. Not thread-safe. */
 typedef struct sj_calls_longest {
     sj_longest_source source;
-    bool end;
-    int8_t positions[SJ_CALLS_COLUMN_COUNT]; /* position of a column in a row */
+    bool end;                                /* there are no more rows */
+    int8_t positions[SJ_CALLS_COLUMN_COUNT]; /* by column: its position in a row */
     size_t width;                            /* values per row */
-    int64_t *rows;
+    int64_t *rows;                           /* the rows of the current pass */
     size_t row_count, row_capacity;
-    uint32_t *order;
-    size_t at;
-    int64_t *bounds; /* longest call of each block in ns, longest first */
+    uint32_t *sorted; /* indexes of rows, longest first */
+    size_t at;        /* index of the current row in `sorted` */
+    int64_t *bounds;  /* longest call of each block in ns, longest first */
     size_t bound_count, bound_capacity;
-    size_t blocks;    /* number of blocks that the next pass must reach; 0: no further pass */
-    int64_t given_ns; /* calls at least this long were given */
+    size_t blocks;    /* number of blocks for the next pass; 0: no further pass */
+    int64_t given_ns; /* passes have returned all calls that are at least this long */
     size_t max_rows;  /* SJ_LONGEST_MAX_ROWS; less in tests */
-    char *plan;       /* copies for `rest` */
+    char *plan;       /* copies of the source's, for `remaining` */
     sqlite3_value **arguments;
-    sqlite3_stmt *rest; /* sorted by SQLite; its columns are those of `positions` */
+    sqlite3_stmt
+        *remaining; /* the rows that SQLite sorts; columns by `positions`; NULL: none yet */
 } sj_calls_longest;
 
-/* sj_calls_longest_start copies the plan and arguments of `source` and finds the first row.
- * sj_calls_longest_next moves to the next one, and sets `end` after the last. Return SQLite result
- * codes. */
+/* sj_calls_longest_start copies the plan and arguments of `source` and moves to the first row.
+ * sj_calls_longest_next moves to the next row. Both set `end` if there is none, and return SQLite
+ * result codes. */
 int sj_calls_longest_start(sj_calls_longest *longest, const sj_longest_source *source);
 int sj_calls_longest_next(sj_calls_longest *longest);
 
-/* Returns a column of the current row as the source gave it. If SQLite sorted the row, `*value` is
- * the column instead of NULL. */
+/* Returns a column of the current row. If SQLite sorted the row, writes the column to `*value`
+ * instead and returns 0; else writes NULL to `*value`. */
 int64_t sj_calls_longest_value(const sj_calls_longest *longest, int column, sqlite3_value **value);
 
-void sj_calls_longest_deinit(sj_calls_longest *longest); /* safe on a zeroed one */
+void sj_calls_longest_deinit(sj_calls_longest *longest); /* safe on zeroed rows */
 
 #endif

@@ -1,15 +1,14 @@
-/* Design notes. idxStr holds two characters per used constraint: the column ('a' + number) and the
- * operator. Operators are = < { > }, where { is <= and } is >=; ( is one of a set; z+ is the number
- * of rows to skip. The cursor decides each of them exactly, so SQLite does not check again.
- * Estimates count blocks: decoding a block takes about 1 ms, and a row costs the same however it is
- * found. */
+/* Design notes. The plan, idxStr, has two characters per used constraint: the column ('a' + number)
+ * and the operator. Operators are = < > { (for <=) } (for >=) and ( (one of a set). "z+" stands for
+ * OFFSET, and is the last. The cursor decides each of these constraints exactly, so SQLite does not
+ * check them again. Cost estimates count the blocks to decode. */
 #include "collector-server/query/calls_plan.h"
 
 #include "proto/base/array.h"
 
 #include <math.h>
 
-/* The fractions of rows and of decoded blocks that constraints leave. */
+/* The fraction of rows that match, and the fraction of blocks to decode for them. */
 typedef struct selectivity {
     double rows;
     double blocks;
@@ -33,6 +32,7 @@ static char operator_code(unsigned char op)
     }
 }
 
+/* True if the cursor can test this constraint. */
 static bool can_decide(int column, char op)
 {
     switch (column) {
@@ -118,10 +118,10 @@ static bool wants_longest(const sqlite3_index_info *info)
                                                    info->aOrderBy[1].iColumn == SJ_CALLS_CALL_ID));
 }
 
-/* True if rows come in the order that the query wants. `grouped`: the cursor must sort them by
- * function for it. SQLite 3.40 wants every row in every mode of sqlite3_vtab_distinct. It wants
- * them sorted (0, 3) or only grouped (1, 2); an ascending order serves all. */
-static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *grouped)
+/* True if the cursor can return the rows in the order that the query wants. Sets `grouped` if the
+ * cursor must sort the rows by function for that. The order also serves GROUP BY and DISTINCT
+ * (modes 1 to 3 of sqlite3_vtab_distinct), as rows in ascending order are grouped, too. */
+static bool can_keep_order(sqlite3_index_info *info, bool is_one_stream, bool *grouped)
 {
     *grouped = false;
     for (int i = 0; i < info->nOrderBy; ++i) {
@@ -135,7 +135,7 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
         return true; /* unique: later columns do not matter */
     }
     if (first == SJ_CALLS_START_NS) {
-        return one_stream && info->nOrderBy <= 2 && second == SJ_CALLS_CALL_ID;
+        return is_one_stream && info->nOrderBy <= 2 && second == SJ_CALLS_CALL_ID;
     }
     if (first == SJ_CALLS_STREAM_ID) {
         return info->nOrderBy <= 2 && (second == SJ_CALLS_CALL_ID || second == SJ_CALLS_START_NS);
@@ -147,8 +147,9 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
     return false;
 }
 
-/* True if a constraint is an IN that one walk can decide. Only for functions, because other columns
- * lead to few blocks per value, and only without another constraint on them. */
+/* True if the constraint is `function_id IN (...)` and one scan can test it for all values. For
+ * other columns SQLite calls the cursor once per value, which reads few blocks. The filter cannot
+ * hold a second constraint on functions. */
 static bool decides_set(sqlite3_index_info *info, int place)
 {
     for (int i = 0; i < info->nConstraint; ++i) {
@@ -161,8 +162,8 @@ static bool decides_set(sqlite3_index_info *info, int place)
            sqlite3_vtab_in(info, place, 1) != 0;
 }
 
-/* Uses OFFSET if this cursor decides every other condition and the order. */
-static void use_offset(sqlite3_index_info *info, bool ordered, char *plan, int *taken)
+/* Adds OFFSET to the plan if the cursor decides every other constraint and the order. */
+static void use_offset(sqlite3_index_info *info, bool ordered, char *plan, int *used_count)
 {
     int offset = -1;
     for (int i = 0; i < info->nConstraint; ++i) {
@@ -177,19 +178,19 @@ static void use_offset(sqlite3_index_info *info, bool ordered, char *plan, int *
         ((unsigned)info->idxNum & (SJ_CALLS_GROUPED | SJ_CALLS_LONGEST)) != 0) {
         return;
     }
-    plan[2 * *taken] = 'z';
-    plan[2 * *taken + 1] = '+';
-    info->aConstraintUsage[offset].argvIndex = ++*taken;
+    plan[2 * *used_count] = 'z';
+    plan[2 * *used_count + 1] = '+';
+    info->aConstraintUsage[offset].argvIndex = ++*used_count;
     info->aConstraintUsage[offset].omit = 1;
-    plan[2 * *taken] = '\0';
+    plan[2 * *used_count] = '\0';
 }
 
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
 {
     const totals sum = read_totals(state);
-    selectivity left = {1.0, 1.0};
-    bool one_stream = false;
-    int taken = 0;
+    selectivity remaining = {1.0, 1.0};
+    bool is_one_stream = false;
+    int used_count = 0;
     char *plan = sqlite3_malloc(2 * info->nConstraint + 1);
     if (plan == NULL) {
         return SQLITE_NOMEM;
@@ -201,25 +202,25 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
             continue;
         }
         op = op == '=' && decides_set(info, i) ? '(' : op;
-        plan[2 * taken] = (char)('a' + column);
-        plan[2 * taken + 1] = op;
-        info->aConstraintUsage[i].argvIndex = ++taken;
+        plan[2 * used_count] = (char)('a' + column);
+        plan[2 * used_count + 1] = op;
+        info->aConstraintUsage[i].argvIndex = ++used_count;
         info->aConstraintUsage[i].omit = 1;
-        const selectivity part = estimate(&sum, column, op);
-        left.rows *= part.rows;
-        left.blocks *= part.blocks;
-        one_stream |= op == '=' && (column == SJ_CALLS_STREAM_ID || column == SJ_CALLS_CALL_ID);
+        const selectivity factor = estimate(&sum, column, op);
+        remaining.rows *= factor.rows;
+        remaining.blocks *= factor.blocks;
+        is_one_stream |= op == '=' && (column == SJ_CALLS_STREAM_ID || column == SJ_CALLS_CALL_ID);
         if (op == '=' && column == SJ_CALLS_CALL_ID) {
             info->idxFlags |= SQLITE_INDEX_SCAN_UNIQUE;
         }
     }
-    plan[2 * taken] = '\0';
+    plan[2 * used_count] = '\0';
     info->idxStr = plan;
     info->needToFreeIdxStr = 1;
     bool grouped = false;
     const bool longest = wants_longest(info);
     const bool ordered =
-        longest || (info->nOrderBy > 0 && order_is_ours(info, one_stream, &grouped));
+        longest || (info->nOrderBy > 0 && can_keep_order(info, is_one_stream, &grouped));
     info->orderByConsumed = ordered;
     info->idxNum = (int)(info->colUsed & ((1u << SJ_CALLS_COLUMN_COUNT) - 1));
     if (ordered && grouped) {
@@ -229,16 +230,16 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
         info->idxNum |= SJ_CALLS_GROUPED | (distinct ? SJ_CALLS_DISTINCT : 0);
     }
     info->idxNum |= longest ? SJ_CALLS_LONGEST : 0;
-    use_offset(info, ordered, plan, &taken);
-    const double rows = fmax(sum.calls * left.rows, 1.0);
+    use_offset(info, ordered, plan, &used_count);
+    const double rows = fmax(sum.calls * remaining.rows, 1.0);
     info->estimatedRows = (sqlite3_int64)rows;
     /* In units of one step of SQLite: a block takes about a thousand. */
-    info->estimatedCost = 1000.0 * fmax(sum.blocks * left.blocks, 1.0) + rows;
+    info->estimatedCost = 1000.0 * fmax(sum.blocks * remaining.blocks, 1.0) + rows;
     return SQLITE_OK;
 }
 
-/* Converts a comparison of an integer column to one with an integer. Returns false if nothing
- * matches. */
+/* Converts a comparison of an integer column with any value to a comparison with an integer. May
+ * change the operator. Returns false if no integer matches. */
 static bool integer_bound(sqlite3_value *value, char *op, int64_t *bound)
 {
     switch (sqlite3_value_numeric_type(value)) {
@@ -257,7 +258,7 @@ static bool integer_bound(sqlite3_value *value, char *op, int64_t *bound)
         if ((double)*bound == number) {
             return true;
         }
-        /* between two integers: x < 1.5 is x <= 1, x > 1.5 is x > 1 */
+        /* The bound is between two integers: x < 1.5 is x <= 1, and x > 1.5 is x > 1. */
         *op = *op == '<' ? '{' : *op == '}' ? '>' : *op;
         return *op != '=';
     }
@@ -273,6 +274,7 @@ static bool integer_bound(sqlite3_value *value, char *op, int64_t *bound)
     }
 }
 
+/* Narrows the range [first, last] by a comparison with `bound`. */
 static void narrow(int64_t *first, int64_t *last, char op, int64_t bound)
 {
     if (op == '<' || op == '>') {
@@ -291,8 +293,8 @@ static void narrow(int64_t *first, int64_t *last, char op, int64_t bound)
     }
 }
 
-/* An equality for a column that can be fixed to one value. */
-static bool fix(bool *fixed, int64_t *value, int64_t bound)
+/* Applies an equality. Returns false if another equality requires another value. */
+static bool set_equal(bool *fixed, int64_t *value, int64_t bound)
 {
     if (*fixed && *value != bound) {
         return false;
@@ -307,14 +309,15 @@ static int add_number(sj_calls_set *set, sqlite3_value *value)
     char op = '=';
     int64_t number;
     if (!integer_bound(value, &op, &number) || op != '=') {
-        return SQLITE_OK; /* no integer equals it */
+        return SQLITE_OK; /* no integer equals this value */
     }
     if (sj_array_reserve(&set->numbers, &set->capacity, set->count, 1, sizeof(*set->numbers)) !=
         SJ_OK) {
         return SQLITE_NOMEM;
     }
     size_t at = set->count++;
-    for (; at != 0 && set->numbers[at - 1] > number; --at) { /* SQLite gives them in order */
+    /* This is an insertion sort, because SQLite passes the values almost sorted. */
+    for (; at != 0 && set->numbers[at - 1] > number; --at) {
         set->numbers[at] = set->numbers[at - 1];
     }
     set->numbers[at] = number;
@@ -344,12 +347,13 @@ int64_t sj_calls_offset(const char *plan, int argc, sqlite3_value **argv)
     return argc != 0 && plan[2 * argc - 1] == '+' ? sqlite3_value_int64(argv[argc - 1]) : 0;
 }
 
-/* The upper limits of duration and end, for which the filter has no member. */
+/* The upper limits of duration and end. The filter has no member for them; they only show whether
+ * the constraints contradict each other. */
 typedef struct upper_bounds {
     int64_t duration_ns, end_ns;
 } upper_bounds;
 
-/* Uses one constraint; returns false if nothing matches it. */
+/* Narrows the filter by one constraint. Returns false if no call can match. */
 static bool apply_constraint(int column, char op, int64_t bound, sj_scan_filter *filter,
                              upper_bounds *upper)
 {
@@ -378,13 +382,13 @@ static bool apply_constraint(int column, char op, int64_t bound, sj_scan_filter 
         narrow(&filter->first_end_ns, &upper->end_ns, op, bound);
         return true;
     case SJ_CALLS_THREAD_ID:
-        return fix(&filter->by_thread, &filter->thread_id, bound);
+        return set_equal(&filter->by_thread, &filter->thread_id, bound);
     case SJ_CALLS_PARENT_ID:
-        return fix(&filter->by_parent, &filter->parent_id, bound);
+        return set_equal(&filter->by_parent, &filter->parent_id, bound);
     case SJ_CALLS_CALLER_FUNCTION_ID:
-        return fix(&filter->by_caller, &filter->caller_function_id, bound);
+        return set_equal(&filter->by_caller, &filter->caller_function_id, bound);
     default:
-        return fix(&filter->by_function, &filter->function_id, bound);
+        return set_equal(&filter->by_function, &filter->function_id, bound);
     }
 }
 
@@ -409,10 +413,10 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_
         }
     }
     if (filter->by_parent) {
-        /* Callees have numbers after their caller's, in its stream. */
-        const int64_t top = filter->parent_id | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
+        /* Callees are in the stream of their caller and have larger numbers. */
+        const int64_t last_of_stream = filter->parent_id | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
         narrow(&filter->first_call, &filter->last_call, '>', filter->parent_id);
-        narrow(&filter->first_call, &filter->last_call, '{', top);
+        narrow(&filter->first_call, &filter->last_call, '{', last_of_stream);
         if (filter->parent_id < 0) {
             return false;
         }

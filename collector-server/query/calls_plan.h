@@ -1,4 +1,5 @@
-/* Converts the constraints of an SQL query into a walk over blocks; see calls_table.c. */
+/* Plans queries of the table `calls`: converts the constraints of an SQL query into the filter of a
+ * block scan. Used by calls_table.c. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 
@@ -34,28 +35,29 @@ typedef enum sj_calls_column {
     SJ_CALLS_COLUMN_COUNT
 } sj_calls_column;
 
-/* idxNum of a plan: the used columns (bit = column), and whether the rows are grouped by function
- * or sorted by duration. SJ_CALLS_DISTINCT: one row per function is enough. */
+/* Bits of idxNum, above one bit per used column. SJ_CALLS_GROUPED: rows are sorted by function.
+ * SJ_CALLS_LONGEST: rows are sorted by duration, longest first. SJ_CALLS_DISTINCT: one row per
+ * function is enough. */
 enum { SJ_CALLS_GROUPED = 1 << 28, SJ_CALLS_LONGEST = 1 << 29, SJ_CALLS_DISTINCT = 1 << 30 };
 
-/* Implements xBestIndex: uses the constraints that the walk can decide, and estimates the rest. */
+/* Implements xBestIndex. Returns an SQLite result code. */
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info);
 
-/* Numbers of a constraint x IN (...), sorted. All zero: empty. */
+/* The integers of a constraint x IN (...), sorted. All zero: empty. */
 typedef struct sj_calls_set {
     int64_t *numbers;
     size_t count, capacity;
 } sj_calls_set;
 
-/* Reads the set of a plan, if it has one. The caller frees `numbers`. Returns an SQLite result
- * code. */
+/* Reads the integers of the plan's IN constraint into `set`; without one, empties `set`. The caller
+ * frees `numbers`. Returns an SQLite result code. */
 int sj_calls_read_set(const char *plan, int argc, sqlite3_value **argv, sj_calls_set *set);
 
-/* Returns the number of rows that a plan skips. */
+/* Returns the OFFSET of the plan, 0 if it has none. */
 int64_t sj_calls_offset(const char *plan, int argc, sqlite3_value **argv);
 
-/* Makes the filter of a plan from its idxStr and arguments. Borrows the set. Returns false if
- * nothing can match: a NULL or text argument that no number compares with. */
+/* Makes the filter of a plan from its idxStr and arguments. Borrows `set`. Returns false if no call
+ * can match. */
 bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_calls_set *set,
                      sj_scan_filter *filter);
 

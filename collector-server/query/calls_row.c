@@ -1,6 +1,7 @@
 #include "collector-server/query/calls_row.h"
 
-/* Finds the call of the key-frame that called `row`; returns false if there is none. */
+/* Reads the caller of `row` into at->frame. The caller was open at the start of the block. Returns
+ * false if there is none, or it cannot be read. */
 static bool find_caller_frame(sj_calls_row *at, size_t row)
 {
     const uint32_t depth = at->scan->rows.depths[row];
@@ -35,8 +36,8 @@ int64_t sj_calls_caller(sj_calls_row *at, size_t row)
     return function != 0 ? function : SJ_CALLS_NO_VALUE;
 }
 
-/* Returns the call that a call open at the start of the block returns to. */
-static int64_t below_frame(sj_calls_row *at, uint32_t depth)
+/* Returns the call that SJ_CALL_BELOW_FRAME + `depth` refers to (block_rows.h). */
+static int64_t find_below_frame(sj_calls_row *at, uint32_t depth)
 {
     sj_stack_frame frame;
     while (depth > 0 && sj_block_scan_frame(at->scan, --depth, &frame) == SQLITE_OK) {
@@ -47,7 +48,7 @@ static int64_t below_frame(sj_calls_row *at, uint32_t depth)
     return SJ_CALLS_NO_VALUE;
 }
 
-static int64_t id_of(sj_calls_row *at, sj_row_call call)
+static int64_t resolve_call(sj_calls_row *at, sj_row_call call)
 {
     sj_stack_frame frame;
     const uint32_t depth = call & SJ_CALL_DEPTH_MASK;
@@ -59,23 +60,24 @@ static int64_t id_of(sj_calls_row *at, sj_row_call call)
                    ? sj_calls_id(at, frame.call_index)
                    : SJ_CALLS_NO_VALUE;
     }
-    return (call & SJ_CALL_BELOW_FRAME) != 0 ? below_frame(at, depth)
+    return (call & SJ_CALL_BELOW_FRAME) != 0 ? find_below_frame(at, depth)
                                              : sj_calls_id(at, at->scan->rows.indexes[call]);
 }
 
-static int64_t tail_caller_of(sj_calls_row *at, size_t row)
+static int64_t find_tail_caller(sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
-    return rows->has_tail_calls ? id_of(at, rows->tail_callers[row]) : SJ_CALLS_NO_VALUE;
+    return rows->has_tail_calls ? resolve_call(at, rows->tail_callers[row]) : SJ_CALLS_NO_VALUE;
 }
 
-static int64_t physical_parent_of(sj_calls_row *at, size_t row)
+static int64_t find_physical_parent(sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
-    return rows->has_tail_calls ? id_of(at, rows->frame_parents[row]) : sj_calls_parent(at, row);
+    return rows->has_tail_calls ? resolve_call(at, rows->frame_parents[row])
+                                : sj_calls_parent(at, row);
 }
 
-/* Time from the start to the end of the call's stack frame. */
+/* Returns the time from the call's entry to the end of its stack frame. */
 static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
@@ -86,7 +88,8 @@ static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
                                    : SJ_CALLS_NO_VALUE;
 }
 
-/* A call without callees has its duration as self time, however both are rounded. */
+/* For a call without callees, returns its duration, so that rounding cannot make duration and self
+ * time differ. */
 static int64_t self_ns(const sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
@@ -99,7 +102,7 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
 {
     const sj_block_scan *scan = at->scan;
     const sj_block_rows *rows = &scan->rows;
-    switch ((sj_calls_column)column) { /* no default: the compiler reports a missing column */
+    switch ((sj_calls_column)column) { /* without default: the compiler reports a missing column */
     case SJ_CALLS_CALL_ID:
         return sj_calls_id(at, rows->indexes[row]);
     case SJ_CALLS_SESSION_ID:
@@ -132,9 +135,9 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
     case SJ_CALLS_CALLER_FUNCTION_ID:
         return sj_calls_caller(at, row);
     case SJ_CALLS_TAIL_CALLER_ID:
-        return tail_caller_of(at, row);
+        return find_tail_caller(at, row);
     case SJ_CALLS_PHYSICAL_PARENT_ID:
-        return physical_parent_of(at, row);
+        return find_physical_parent(at, row);
     case SJ_CALLS_PHYSICAL_DURATION_NS:
         return physical_duration_ns(at, row);
     case SJ_CALLS_CPU_NS:

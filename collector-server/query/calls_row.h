@@ -10,10 +10,10 @@
 
 typedef struct sj_calls_row {
     sj_block_scan *scan; /* borrowed */
-    /* The most recently read call that was open at the start of the block. */
-    uint32_t frame_depth; /* UINT32_MAX: none, as in each new block */
+    /* The caller that was read last, of the callers that were open at the start of the block: */
+    uint32_t frame_depth; /* its depth + 1; UINT32_MAX: none was read; reset it for a new block */
     sj_stack_frame frame;
-    bool frame_known;
+    bool frame_known; /* `frame` could be read */
     sj_cost_lookup costs;
 } sj_calls_row;
 
@@ -23,7 +23,8 @@ static inline int64_t sj_calls_id(const sj_calls_row *at, uint64_t index)
     return (int64_t)sj_call_id_of((uint64_t)at->scan->stream_id, index);
 }
 
-/* Return times since the session's start, for rows with times. */
+/* Return the time of the entry and of the end, since the session's start. The rows must have
+ * times. */
 static inline int64_t sj_calls_start_ns(const sj_calls_row *at, size_t row)
 {
     return sj_scan_ns(&at->scan->session, at->scan->rows.starts[row]);
@@ -34,11 +35,12 @@ static inline int64_t sj_calls_end_ns(const sj_calls_row *at, size_t row)
     return sj_scan_ns(&at->scan->session, at->scan->rows.ends[row]);
 }
 
-/* Return the id and the function of the caller of a row; SJ_CALLS_NO_VALUE: none, or unknown. */
+/* Return the call id and the function_id of a row's caller. Return SJ_CALLS_NO_VALUE if there is no
+ * caller or it is unknown. */
 int64_t sj_calls_parent(sj_calls_row *at, size_t row);
 int64_t sj_calls_caller(sj_calls_row *at, size_t row);
 
-/* Returns the value of a column (sj_calls_column); an ending as its number. */
+/* Returns the value of a column (sj_calls_column). An ending is an sj_ending. */
 int64_t sj_calls_value(sj_calls_row *at, size_t row, int column);
 
 #endif

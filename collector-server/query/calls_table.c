@@ -1,10 +1,11 @@
-/* The virtual table `calls`: every call, one row each, decoded block by block as it is read.
+/* The virtual table `calls`: a row for every call, decoded block by block as rows are read.
  *
- * Design notes. The walk over blocks (block_scan.c) skips whole blocks; this cursor skips rows in a
- * block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor sorts by function
- * (function_groups.c), because SQLite's sorter costs about ten times as much. A call that ended in
- * a later block is one row; only queries that use ends pay for that. Joins by call id (to parents,
- * callees, values) ask for one call at a time, so the most recent blocks stay decoded. */
+ * Design notes. The block scan (block_scan.h) skips whole blocks; this cursor skips rows in a
+ * block. Rows come in the order of call ids. For GROUP BY and ORDER BY function_id the cursor sorts
+ * by function (function_groups.h), because SQLite's sorter costs about ten times as much. The end
+ * of a call may be in a later block; only queries that use ends search for it there. Joins by call
+ * id (to parents, callees, values) read single calls, so the most recently used blocks stay
+ * decoded. */
 #include "schema/queries/query/calls_table.h"
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
@@ -17,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of blocks that stay decoded for single calls: that of the current row, and those of its
- * long-running callers. A block takes about 5 MB. */
+/* Number of decoded blocks that are kept for queries of single calls. The callers of a call may be
+ * in other blocks. A decoded block takes about 5 MB. */
 enum { HELD_BLOCKS = 4 };
 
 typedef struct held_block {
     sj_block_scan scan;
-    bool open;
-    bool holds; /* has the rows of a block, made with `want` and `resolve` */
+    bool open;  /* `scan` is open */
+    bool holds; /* `scan` has the rows of a block, made with `want` and `resolve` */
     bool resolve;
     unsigned want;
     uint64_t last_use;
@@ -32,33 +33,34 @@ typedef struct held_block {
 
 typedef struct calls_cursor {
     sqlite3_vtab_cursor base;
-    sj_calls_row at; /* its walk is that of one of `held`; a walk uses the first */
+    sj_calls_row at; /* its scan is the scan of one of `held` */
     held_block held[HELD_BLOCKS];
-    uint64_t uses;
-    bool in_block; /* all further rows are in this block, before `row_count` */
+    uint64_t uses; /* counts uses of `held`, for last_use */
+    bool in_block; /* all further rows are in the current block, before `row_count` */
     bool end;
-    bool grouped;
-    bool longest;
-    bool check_rows; /* rows of a block may not match */
-    bool need_rows;
+    bool grouped;    /* rows come from `groups` */
+    bool longest;    /* rows come from `long_rows` */
+    bool check_rows; /* rows of a block must be tested against the filter */
+    bool need_rows;  /* the query needs rows, not only their number */
     bool pass_short; /* a minimum duration is wanted */
-    bool distinct;   /* grouped rows: one per function of a block */
-    int64_t offset;  /* rows to skip */
-    bool resolve;
-    unsigned used; /* columns, one bit each */
-    size_t row;
+    bool distinct;   /* one row per function of a block is enough */
+    int64_t offset;  /* number of matching rows to skip */
+    bool resolve;    /* ends in later blocks are needed */
+    unsigned used;   /* used columns, one bit each */
+    size_t row;      /* current row of the block */
     size_t row_count;
     sj_function_groups groups;
     sj_calls_longest long_rows;
-    sj_scan_filter asked; /* filter of the question that `long_rows` answers */
-    uint32_t *picked;     /* matching rows of the block, and their dictionary entries */
-    uint32_t *entries;
-    int64_t *values; /* values of the columns, one after the other */
-    bool *seen;      /* functions of the block, by their dictionary entry */
+    sj_scan_filter query_filter; /* filter of the query, for `long_rows` */
+    uint32_t *picked;            /* matching rows of the block */
+    uint32_t *entries;           /* parallel to `picked`: dictionary entries of the functions */
+    int64_t *values;             /* columns of the picked rows; each column is contiguous */
+    bool *seen;                  /* by dictionary entry: the function was picked */
     sj_calls_set set;
     size_t picked_capacity, value_capacity, seen_capacity;
 } calls_cursor;
 
+/* Columns that need times, ends in later blocks, rows, and tail calls. */
 enum {
     TIME_COLUMNS = 1 << SJ_CALLS_START_NS | 1 << SJ_CALLS_END_NS | 1 << SJ_CALLS_DURATION_NS |
                    1 << SJ_CALLS_SELF_NS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
@@ -150,6 +152,8 @@ static bool row_matches(calls_cursor *cursor, size_t row)
                filter->min_duration_ns;
 }
 
+/* Moves to the next block and makes its rows if needed. Skips a whole block for OFFSET if all its
+ * rows match. Sets `end` after the last block. */
 static int next_block(calls_cursor *cursor)
 {
     for (;;) {
@@ -179,7 +183,7 @@ static int next_block(calls_cursor *cursor)
     }
 }
 
-/* Skips rows that are too short, which are most rows if a minimum duration is wanted. */
+/* Skips rows below the minimum duration. A tight loop, because these are most rows. */
 static void pass_short_rows(calls_cursor *cursor)
 {
     const sj_block_rows *rows = &cursor->at.scan->rows;
@@ -191,6 +195,7 @@ static void pass_short_rows(calls_cursor *cursor)
     cursor->row = row;
 }
 
+/* Moves to the next matching row, from the current row on. Sets `end` if there is none. */
 static int find_row(calls_cursor *cursor)
 {
     while (!cursor->end) {
@@ -296,8 +301,9 @@ static void fill_column(calls_cursor *cursor, int column, size_t count, int64_t 
     }
 }
 
-/* Picks matching rows of the block; returns their number. Every function of a dictionary is called
- * in its block. So without conditions on rows, one row per function needs no rows. */
+/* Picks the matching rows of the block and returns their number. With `distinct`, picks one row per
+ * function. Every function of a block's dictionary was called in the block: without conditions on
+ * rows, the dictionary is enough. */
 static size_t pick_rows(calls_cursor *cursor)
 {
     const sj_block_scan *scan = cursor->at.scan;
@@ -327,7 +333,8 @@ static size_t pick_rows(calls_cursor *cursor)
     return count;
 }
 
-/* Gives the matching rows of the next block to function_groups.c. */
+/* Writes the matching rows of the next block to `batch`, for function_groups.c and
+ * calls_longest.c. */
 static int give_batch(void *context, sj_group_batch *batch)
 {
     calls_cursor *cursor = context;
@@ -340,7 +347,7 @@ static int give_batch(void *context, sj_group_batch *batch)
         return result;
     }
     const size_t count = pick_rows(cursor);
-    /* functions of unknown modules form one group, that of NULL */
+    /* Functions of unknown modules form one group, with a NULL function_id. */
     for (size_t i = 0; i < cursor->at.scan->block.function_count; ++i) {
         cursor->at.scan->function_ids[i] = cursor->at.scan->function_ids[i] != 0
                                                ? cursor->at.scan->function_ids[i]
@@ -358,7 +365,8 @@ static int give_batch(void *context, sj_group_batch *batch)
     return SQLITE_ROW;
 }
 
-/* Chooses the columns of batches: the used ones, without the function, which batches name once. */
+/* Chooses the columns of batches: the used columns, without function_id, which a batch stores
+ * separately. */
 static void choose_columns(calls_cursor *cursor)
 {
     sj_function_groups *groups = &cursor->groups;
@@ -379,7 +387,9 @@ static int start_groups(calls_cursor *cursor)
     return sj_function_groups_start(groups);
 }
 
-static unsigned wanted(unsigned used, const sj_scan_filter *filter)
+/* Returns which parts of blocks the used columns and the filter need; 0: only the number of
+ * rows. */
+static unsigned needed_parts(unsigned used, const sj_scan_filter *filter)
 {
     const bool times = (used & TIME_COLUMNS) != 0 || filter->ended ||
                        filter->first_start_ns != INT64_MIN || filter->last_start_ns != INT64_MAX;
@@ -390,7 +400,7 @@ static unsigned wanted(unsigned used, const sj_scan_filter *filter)
     return times ? SJ_SCAN_TIMES : rows ? SJ_SCAN_STRUCTURE : 0;
 }
 
-/* True if the filter only has conditions on call ids and the caller. */
+/* True if the filter has only conditions on call ids and the parent. */
 static bool is_by_id(const sj_scan_filter *filter)
 {
     const sj_scan_filter *all = &sj_scan_everything;
@@ -403,7 +413,7 @@ static bool is_by_id(const sj_scan_filter *filter)
            filter->max_depth == all->max_depth;
 }
 
-/* Finds the row of a call in a held block; returns false if it is not there. */
+/* Finds the row of a call in a held block. Returns false if the block does not have the call. */
 static bool find_in_block(const held_block *held, int64_t id, size_t *row)
 {
     const sj_block_rows *rows = &held->scan.rows;
@@ -417,7 +427,8 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
     return low < held->scan.block.header.call_count && rows->indexes[low] == index;
 }
 
-/* Reads a call from a held block. */
+/* Makes a call of a held block the current row and the only row. Returns false if no block has
+ * it. */
 static bool find_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     for (size_t i = 0; i < HELD_BLOCKS; ++i) {
@@ -437,8 +448,9 @@ static bool find_held(calls_cursor *cursor, int64_t id, unsigned want, bool reso
     return false;
 }
 
-/* Chooses the slot for the next walk. For a single call: the least recently used one. */
-static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
+/* Chooses the held block whose scan is used next: the least recently used one for a single call,
+ * else the first. */
+static int choose_held_block(calls_cursor *cursor, bool single, held_block **chosen)
 {
     held_block *place = &cursor->held[0];
     for (size_t i = 1; single && i < HELD_BLOCKS; ++i) {
@@ -458,7 +470,7 @@ static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
     return result;
 }
 
-/* Makes a single call the only row. If there is no such call, the cursor is at its end. */
+/* Makes the call with this id the only row. Sets `end` if there is no such call. */
 static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     cursor->in_block = true;
@@ -468,20 +480,20 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
     sj_scan_filter filter = sj_scan_everything;
     filter.first_call = filter.last_call = id;
     held_block *place;
-    int result = choose_place(cursor, true, &place);
+    int result = choose_held_block(cursor, true, &place);
     if (result == SQLITE_OK) {
         result = sj_block_scan_start(cursor->at.scan, &filter, want);
     }
     if (result != SQLITE_OK) {
         return result;
     }
-    const bool asked = cursor->resolve;
+    const bool query_filter = cursor->resolve;
     cursor->in_block = cursor->pass_short = false;
     cursor->resolve = resolve;
     cursor->need_rows = want != 0;
     cursor->check_rows = true;
     result = find_row(cursor);
-    cursor->resolve = asked;
+    cursor->resolve = query_filter;
     cursor->in_block = true;
     cursor->row_count = cursor->row + 1;
     place->holds = result == SQLITE_OK && !cursor->end;
@@ -490,8 +502,8 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
     return result;
 }
 
-/* True if the row that was found by its id matches the rest of the filter. The walk does not use
- * that filter, because blocks stay decoded for other questions. */
+/* True if the row that `seek` found matches the whole filter. `seek` filters by the id only,
+ * because its block stays decoded for later queries of other calls. */
 static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
 {
     const size_t row = cursor->row;
@@ -517,7 +529,7 @@ static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
              sj_calls_end_ns(&cursor->at, row) - start >= filter->min_duration_ns));
 }
 
-/* Gives the call whose id the filter names, if it matches the rest of the filter. */
+/* Makes the call whose id the filter requires the only row, if it matches the whole filter. */
 static int seek_one(calls_cursor *cursor, const sj_scan_filter *filter, unsigned want)
 {
     const int result =
@@ -528,8 +540,9 @@ static int seek_one(calls_cursor *cursor, const sj_scan_filter *filter, unsigned
     return result;
 }
 
-/* Finds the caller that the filter names, and so the place of its callees. `*all_in_block`: all of
- * them are in the current rows. Otherwise the end of the caller limits the walk. */
+/* Finds the caller that the filter requires. If the current rows have all its callees, limits the
+ * rows to them and sets `*all_in_block`. Else lowers the filter's last start to the caller's
+ * end. */
 static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool *all_in_block)
 {
     *all_in_block = false;
@@ -558,15 +571,15 @@ static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool 
     return SQLITE_OK;
 }
 
-/* Chooses what the used columns and the filter need of each block. */
+/* Returns which parts of blocks the query needs, and sets check_rows, need_rows and pass_short. */
 static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
 {
-    unsigned want = wanted(cursor->used, filter);
+    unsigned want = needed_parts(cursor->used, filter);
     if (grouped && want == 0) {
         want = SJ_SCAN_STRUCTURE;
     }
     if (cursor->resolve) {
-        want = SJ_SCAN_TIMES; /* late ends are written to the columns of times */
+        want = SJ_SCAN_TIMES; /* ends in later blocks are written to the arrays of times */
     }
     cursor->check_rows = filter->by_function || filter->ended || filter->first_call != INT64_MIN ||
                          filter->last_call != INT64_MAX || filter->min_depth != INT64_MIN ||
@@ -578,12 +591,12 @@ static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, 
     return want;
 }
 
-static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
+static int start_scan(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
 {
     held_block *place;
     cursor->row = cursor->row_count = 0;
     const unsigned want = choose_want(cursor, filter, grouped);
-    int result = choose_place(cursor, false, &place);
+    int result = choose_held_block(cursor, false, &place);
     if (result == SQLITE_OK) {
         result = sj_block_scan_start(cursor->at.scan, filter, want);
     }
@@ -594,17 +607,18 @@ static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool g
     return grouped ? start_groups(cursor) : find_row(cursor);
 }
 
+/* Callback of calls_longest.c: starts a scan for calls that last at least `min_ns`. */
 static int begin_pass(void *context, int64_t min_ns)
 {
     calls_cursor *cursor = context;
-    sj_scan_filter filter = cursor->asked;
+    sj_scan_filter filter = cursor->query_filter;
     held_block *place;
     filter.ended = true;
     filter.min_duration_ns = min_ns > filter.min_duration_ns ? min_ns : filter.min_duration_ns;
     cursor->resolve = true;
     cursor->end = false;
     const unsigned want = choose_want(cursor, &filter, false);
-    const int result = choose_place(cursor, false, &place);
+    const int result = choose_held_block(cursor, false, &place);
     return result == SQLITE_OK ? sj_block_scan_start(cursor->at.scan, &filter, want) : result;
 }
 
@@ -612,14 +626,14 @@ static int start_longest(calls_cursor *cursor, const sj_scan_filter *filter, con
                          int argc, sqlite3_value **argv)
 {
     cursor->longest = true;
-    cursor->asked = *filter;
+    cursor->query_filter = *filter;
     cursor->used |= 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_DURATION_NS;
     choose_columns(cursor);
     const sj_longest_source source = {.begin = begin_pass,
                                       .give = give_batch,
                                       .context = cursor,
                                       .database = sj_table_of(&cursor->base)->state->database,
-                                      .filter = &cursor->asked,
+                                      .filter = &cursor->query_filter,
                                       .plan = plan,
                                       .arguments = argv,
                                       .argument_count = argc,
@@ -670,7 +684,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         cursor->in_block = cursor->check_rows = cursor->need_rows = true;
         return find_row(cursor);
     }
-    return start_walk(cursor, &filter, grouped);
+    return start_scan(cursor, &filter, grouped);
 }
 
 static void give_ending(sqlite3_context *context, int64_t ending)
@@ -705,7 +719,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
     calls_cursor *cursor = (calls_cursor *)base;
     if (cursor->grouped || cursor->longest || !cursor->need_rows) {
-        *rowid = 0; /* these plans need no row id */
+        *rowid = 0; /* SQLite does not use the row id with these plans */
         return SQLITE_OK;
     }
     *rowid = sj_calls_value(&cursor->at, cursor->row, SJ_CALLS_CALL_ID);

@@ -1,13 +1,13 @@
-/* Design notes. Each node of a tree of keys has one slot per sample, for calls, total and self
- * time. Functions are the tree of depth one. */
+/* Design notes. The rows form a tree of symbol keys below row 0: of call paths, or of depth one for
+ * functions. Each row has SJ_MEASURES values per sample. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double default_effect = 0.02;
-static const double default_share = 0.005;
+static const double default_least_effect = 0.02;
+static const double default_least_share = 0.005;
 
 sj_compare_of sj_compare_of_find(const char *name)
 {
@@ -66,7 +66,8 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
     return compare->sets[side].count;
 }
 
-/* A session whose blocks could not be added up must not count as one without calls. */
+/* Fails with SJ_ENOTFOUND if a session has calls but no sums of them: it must not count as a
+ * session without calls. */
 static sj_status check_sums(const sj_compare *compare, size_t sample, const sj_sample *of,
                             sqlite3_stmt *session, sj_error *error)
 {
@@ -98,7 +99,8 @@ static sj_status read_session(sj_compare *compare, int side, size_t place, sqlit
     return status;
 }
 
-/* Reads facts about the sessions of a side, after their calls. */
+/* Adds up the lost and the folded calls of a side's sessions, and checks their sums. The values of
+ * row 0 must be known. */
 static sj_status read_sessions(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
 {
     static const char sql[] =
@@ -150,10 +152,10 @@ static sj_status compare_sides(sj_compare *compare, const sj_compare_side sides[
         SJ_TRY(sj_session_set_read(sides[side].database, sides[side].set,
                                    SJ_SESSION_SET_MAX_SAMPLES, &compare->sets[side], error));
     }
-    uint32_t whole;
+    uint32_t row_0;
     compare->samples = compare->sets[0].count + compare->sets[1].count;
     compare->scratch = malloc(compare->samples * sizeof(double));
-    if (compare->scratch == NULL || sj_compare_add_row(compare, 0, 0, &whole) != SJ_OK) {
+    if (compare->scratch == NULL || sj_compare_add_row(compare, 0, 0, &row_0) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "no memory for the comparison");
     }
     for (int side = 0; side < 2; ++side) {
@@ -173,22 +175,22 @@ static sj_status compare_sides(sj_compare *compare, const sj_compare_side sides[
 sj_status sj_compare_run(const sj_compare_side sides[2], const sj_compare_options *options,
                          sj_compare **compare, sj_error *error)
 {
-    sj_compare *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_compare *compare_new = calloc(1, sizeof(*compare_new));
+    if (compare_new == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for the comparison");
     }
-    made->options = *options;
-    if (made->options.least_effect <= 0) {
-        made->options.least_effect = default_effect;
+    compare_new->options = *options;
+    if (compare_new->options.least_effect <= 0) {
+        compare_new->options.least_effect = default_least_effect;
     }
-    if (made->options.least_share <= 0) {
-        made->options.least_share = default_share;
+    if (compare_new->options.least_share <= 0) {
+        compare_new->options.least_share = default_least_share;
     }
-    const sj_status status = compare_sides(made, sides, error);
+    const sj_status status = compare_sides(compare_new, sides, error);
     if (status != SJ_OK) {
-        sj_compare_free(made);
+        sj_compare_free(compare_new);
         return status;
     }
-    *compare = made;
+    *compare = compare_new;
     return SJ_OK;
 }

@@ -1,11 +1,11 @@
 /* Design notes.
  *
- * Only functions with a real share of the time are tested, on logarithms of self time (so that a
- * shift is a ratio). Each is tested on the sum, and on the time without disturbances (typical.h).
- * Everything together is one question, all functions are another. P-values are adjusted for the
- * number of tests of their question (Holm) and for the other question. Intervals are widened by the
- * same adjustment. A verdict needs an adjusted p of 0.05, an effect that is large enough, and
- * medians that differ in the same direction. Means alone never decide. */
+ * Only rows with a large enough share of the time are tested. Tests use logarithms of self time, so
+ * that a shift is a ratio. Each row is tested on the sum, and on the time without disturbances
+ * (typical.h). There are two families of tests: row 0, and all other rows. P-values are adjusted
+ * for the number of tests in their family (Holm) and for the other family. Confidence intervals are
+ * widened by the same adjustment. The verdicts slower and faster need an adjusted p of at most
+ * 0.05, an effect that is large enough, and medians that differ in the same direction. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
@@ -13,16 +13,17 @@
 
 static const double significant = 0.05;
 
-/* Both questions share the chance of a false alarm. With these shares, six sessions per side can
- * decide the whole, and eight can decide functions. */
-static const double share_of_whole = 0.3;
-static const double share_of_functions = 0.7;
+/* The two families share the chance of a false alarm. With these shares, six sessions per side can
+ * decide row 0, and eight can decide functions. */
+static const double row_0_share = 0.3;
+static const double functions_share = 0.7;
 
-/* The least number of sessions per side for which equal call counts are a rule. */
+/* With at least so many sessions per side, a call count that never varies counts as exact. */
 enum { LEAST_CONSTANT = 4 };
 
-/* Time is tested twice, by sj_compare_by. Counts have no disturbances. */
-static size_t tests_of(const sj_compare *compare)
+/* Returns the number of tests per row. Time is tested twice (sj_compare_by), other measures
+ * once. */
+static size_t tests_per_row(const sj_compare *compare)
 {
     return compare->options.of == SJ_COMPARE_TIME ? 2 : 1;
 }
@@ -50,27 +51,27 @@ static bool is_minor(const sj_compare *compare, size_t number)
            row->self_ns[1] < compare->options.least_share * whole->self_ns[1];
 }
 
-static int measure_of(const sj_compare *compare, sj_compare_by by)
+static int tested_measure(const sj_compare *compare, sj_compare_by by)
 {
     return compare->options.of != SJ_COMPARE_TIME ? SJ_MEASURE_COST
            : by == SJ_COMPARE_BY_SUM              ? SJ_MEASURE_SELF
                                                   : SJ_MEASURE_TYPICAL;
 }
 
-/* Returns the medians of both sides that a test compares. */
-static const double *medians_of(const sj_compare *compare, const sj_compare_row *row,
-                                sj_compare_by by)
+/* Returns the medians of both sides for the measure that a test compares. */
+static const double *tested_medians(const sj_compare *compare, const sj_compare_row *row,
+                                    sj_compare_by by)
 {
     return compare->options.of != SJ_COMPARE_TIME ? row->costs
            : by == SJ_COMPARE_BY_SUM              ? row->self_ns
                                                   : row->typical_ns;
 }
 
-/* Copies the logarithms of what a test compares, those of B after those of A. */
+/* Writes the logarithms of the values that a test compares to compare->scratch: A's, then B's. */
 static void copy_logarithms(sj_compare *compare, size_t number, sj_compare_by by)
 {
     double *values = compare->scratch;
-    const int measure = measure_of(compare, by);
+    const int measure = tested_measure(compare, by);
     const size_t a_count = sj_compare_copy_values(compare, number, 0, measure, values);
     (void)sj_compare_copy_values(compare, number, 1, measure, values + a_count);
     for (size_t i = 0; i < compare->samples; ++i) {
@@ -86,8 +87,8 @@ static sj_status test_row(sj_compare *compare, size_t number, sj_compare_by by)
                         compare->sets[1].count, &compare->rows[number].tests[by].p_value);
 }
 
-/* Finds the change and its interval, at the level that `factor` gives the p-value, so that both
- * agree. */
+/* Writes the ratio and its confidence interval. The level of the interval is adjusted by `factor`,
+ * as the p-value is, so that both agree. */
 static sj_status measure_shift(sj_compare *compare, size_t number, sj_compare_by by, double factor)
 {
     sj_compare_test *test = &compare->rows[number].tests[by];
@@ -106,7 +107,7 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
                                      sj_compare_by by)
 {
     const sj_compare_test *test = &row->tests[by];
-    const double *medians = medians_of(compare, row, by);
+    const double *medians = tested_medians(compare, row, by);
     const double effect = compare->options.least_effect;
     const bool is_sure = test->p_adjusted <= significant && test->ratio_low > 0;
     if (is_sure && test->ratio_low > 1 && test->ratio >= 1 + effect && medians[1] > medians[0]) {
@@ -120,11 +121,10 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
     return is_close ? SJ_COMPARE_SAME : SJ_COMPARE_INCONCLUSIVE;
 }
 
-/* True if the other measure agrees with a verdict by `by`. Typical time has less noise. A change of
- * the sum alone may come from other work of the machine, so typical time must show it, too. A
- * change of typical time may be hidden by noise in the sum, so the sum must only not contradict it
- * with certainty. */
-static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, sj_compare_by by,
+/* True if the other test supports the verdict of the test `by`. A change of the sum may come from
+ * other work of the machine, so the typical time must show the change, too. A change of the typical
+ * time may be hidden by noise in the sum, so the sum must only not exclude the change. */
+static bool is_supported(const sj_compare *compare, const sj_compare_row *row, sj_compare_by by,
                          sj_compare_verdict verdict)
 {
     const sj_compare_test *other =
@@ -138,13 +138,13 @@ static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, s
     return other->ratio_low > 0 ? farthest >= 1 : ratio > 1;
 }
 
-/* The typical time decides if it finds a change, because it has less noise; the sum decides if only
- * it finds one. Otherwise the one with the narrower interval is shown. A change that the other
- * measure contradicts is not decided. */
+/* Decides a row by its tests. The test by typical time decides if it finds a change, because it has
+ * less noise. Else the sum decides if it finds a change. Else the test with the narrower interval
+ * decides. A change that the other test does not support becomes inconclusive. */
 static void judge(const sj_compare *compare, sj_compare_row *row)
 {
     sj_compare_verdict verdicts[2];
-    if (tests_of(compare) == 1) {
+    if (tests_per_row(compare) == 1) {
         row->decided_by = SJ_COMPARE_BY_SUM;
         row->verdict = judge_test(compare, row, SJ_COMPARE_BY_SUM);
         return;
@@ -165,12 +165,13 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
     }
     row->verdict = verdicts[row->decided_by];
     if ((row->verdict == SJ_COMPARE_SLOWER || row->verdict == SJ_COMPARE_FASTER) &&
-        !is_borne_out(compare, row, row->decided_by, row->verdict)) {
+        !is_supported(compare, row, row->decided_by, row->verdict)) {
         row->verdict = SJ_COMPARE_INCONCLUSIVE;
     }
 }
 
-/* A difference of estimates below twice its standard error decides nothing. */
+/* Makes a verdict inconclusive if times are estimates and differ by less than twice the standard
+ * error of their difference. */
 static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
 {
     const double error = hypot(row->error_ns[0], row->error_ns[1]);
@@ -181,10 +182,10 @@ static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
-/* Keeps the medians that the verdict is about. A value that starts at 0 has no ratio. */
+/* Writes the medians that the verdict compares. Removes the ratio if A's median is 0. */
 static void keep_compared(const sj_compare *compare, sj_compare_row *row)
 {
-    const double *medians = medians_of(compare, row, row->decided_by);
+    const double *medians = tested_medians(compare, row, row->decided_by);
     row->compared[0] = medians[0];
     row->compared[1] = medians[1];
     if (medians[0] < 1) {
@@ -193,7 +194,7 @@ static void keep_compared(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
-/* Call counts are exact: if they never vary on either side, a difference is a fact. */
+/* Writes calls_ratio, if no calls were lost and the number of calls never varies on either side. */
 static void compare_counts(const sj_compare *compare, sj_compare_row *row)
 {
     for (int side = 0; side < 2; ++side) {
@@ -205,15 +206,15 @@ static void compare_counts(const sj_compare *compare, sj_compare_row *row)
     row->calls_ratio = row->calls[0] > 0 ? row->calls[1] / row->calls[0] : 0;
 }
 
-/* Judges a row that cannot be tested; returns false if it can. Calls that did not end were made but
- * have no time: main of a program that ends by exit(). */
+/* Decides the verdict of a row that cannot be tested. Returns false if the row can be tested. A
+ * function may have calls and no time, if no call ended: main of a program that ends by exit(). */
 static bool judge_untested(const sj_compare *compare, size_t number)
 {
     sj_compare_row *row = &compare->rows[number];
     const bool is_whole = number == 0;
     const bool is_absent[2] = {row->function_id[0] == 0 && (!is_whole || row->sessions[0] == 0),
                                row->function_id[1] == 0 && (!is_whole || row->sessions[1] == 0)};
-    row->verdict = SJ_COMPARE_INCONCLUSIVE; /* until a later test decides */
+    row->verdict = SJ_COMPARE_INCONCLUSIVE; /* a test may change this later */
     if (is_absent[0] && is_absent[1]) {
         return true;
     }
@@ -230,31 +231,32 @@ static bool judge_untested(const sj_compare *compare, size_t number)
     return true;
 }
 
-/* The rows of one question, and the results of their tests. */
-typedef struct question {
+/* A family of tests: its rows, and the results of their tests. */
+typedef struct test_family {
     uint32_t *rows;
-    double *p_values, *factors;
+    double *p_values, *factors; /* one per test */
     size_t count;
-    double share; /* its share of the chance of a false alarm */
-} question;
+    double share; /* the family's share of the chance of a false alarm */
+} test_family;
 
-static sj_status judge_question(sj_compare *compare, const question *asked)
+static sj_status judge_family(sj_compare *compare, const test_family *family)
 {
-    const size_t kinds = tests_of(compare);
-    for (size_t i = 0; i < kinds * asked->count; ++i) {
-        const uint32_t row = asked->rows[i / kinds];
-        SJ_TRY(test_row(compare, row, (sj_compare_by)(i % kinds)));
-        asked->p_values[i] = compare->rows[row].tests[i % kinds].p_value;
+    const size_t test_count = tests_per_row(compare);
+    for (size_t i = 0; i < test_count * family->count; ++i) {
+        const uint32_t row = family->rows[i / test_count];
+        SJ_TRY(test_row(compare, row, (sj_compare_by)(i % test_count)));
+        family->p_values[i] = compare->rows[row].tests[i % test_count].p_value;
     }
-    SJ_TRY(sj_adjust_holm(asked->p_values, asked->factors, kinds * asked->count));
-    for (size_t i = 0; i < kinds * asked->count; ++i) {
-        const uint32_t row = asked->rows[i / kinds];
-        compare->rows[row].tests[i % kinds].p_adjusted = fmin(1, asked->p_values[i] / asked->share);
-        SJ_TRY(measure_shift(compare, row, (sj_compare_by)(i % kinds),
-                             asked->factors[i] / asked->share));
+    SJ_TRY(sj_adjust_holm(family->p_values, family->factors, test_count * family->count));
+    for (size_t i = 0; i < test_count * family->count; ++i) {
+        const uint32_t row = family->rows[i / test_count];
+        compare->rows[row].tests[i % test_count].p_adjusted =
+            fmin(1, family->p_values[i] / family->share);
+        SJ_TRY(measure_shift(compare, row, (sj_compare_by)(i % test_count),
+                             family->factors[i] / family->share));
     }
-    for (size_t i = 0; i < asked->count; ++i) {
-        sj_compare_row *row = &compare->rows[asked->rows[i]];
+    for (size_t i = 0; i < family->count; ++i) {
+        sj_compare_row *row = &compare->rows[family->rows[i]];
         row->is_tested = true;
         judge(compare, row);
     }
@@ -263,46 +265,47 @@ static sj_status judge_question(sj_compare *compare, const question *asked)
 
 static void finish_rows(sj_compare *compare)
 {
-    const size_t kinds = tests_of(compare);
+    const size_t test_count = tests_per_row(compare);
     for (size_t i = 0; i < compare->count; ++i) {
         sj_compare_row *row = &compare->rows[i];
         keep_compared(compare, row);
         compare_counts(compare, row);
         doubt_estimates(compare, row);
         row->needed_sessions = i == 0
-                                   ? (uint32_t)sj_rank_needed(kinds, significant * share_of_whole)
-                                   : (uint32_t)sj_rank_needed(kinds * compare->judged,
-                                                              significant * share_of_functions);
+                                   ? (uint32_t)sj_rank_needed(test_count, significant * row_0_share)
+                                   : (uint32_t)sj_rank_needed(test_count * compare->judged,
+                                                              significant * functions_share);
     }
 }
 
 sj_status sj_compare_judge(sj_compare *compare)
 {
-    const size_t tests = tests_of(compare) * compare->count;
-    question asked = {.rows = malloc(compare->count * sizeof(*asked.rows)),
-                      .p_values = malloc(tests * sizeof(*asked.p_values)),
-                      .factors = malloc(tests * sizeof(*asked.factors))};
-    sj_status status =
-        asked.rows == NULL || asked.p_values == NULL || asked.factors == NULL ? SJ_ENOMEM : SJ_OK;
-    asked.share = share_of_whole;
+    const size_t tests = tests_per_row(compare) * compare->count;
+    test_family family = {.rows = malloc(compare->count * sizeof(*family.rows)),
+                          .p_values = malloc(tests * sizeof(*family.p_values)),
+                          .factors = malloc(tests * sizeof(*family.factors))};
+    sj_status status = family.rows == NULL || family.p_values == NULL || family.factors == NULL
+                           ? SJ_ENOMEM
+                           : SJ_OK;
+    family.share = row_0_share;
     if (status == SJ_OK && !judge_untested(compare, 0)) {
-        asked.rows[asked.count++] = 0;
-        status = judge_question(compare, &asked);
+        family.rows[family.count++] = 0;
+        status = judge_family(compare, &family);
     }
-    asked.count = 0;
-    asked.share = share_of_functions;
+    family.count = 0;
+    family.share = functions_share;
     for (uint32_t i = 1; status == SJ_OK && i < compare->count; ++i) {
         if (!judge_untested(compare, i)) {
-            asked.rows[asked.count++] = i;
+            family.rows[family.count++] = i;
         }
     }
-    compare->judged = asked.count;
+    compare->judged = family.count;
     if (status == SJ_OK) {
-        status = judge_question(compare, &asked);
+        status = judge_family(compare, &family);
     }
     finish_rows(compare);
-    free(asked.rows);
-    free(asked.p_values);
-    free(asked.factors);
+    free(family.rows);
+    free(family.p_values);
+    free(family.factors);
     return status;
 }

@@ -1,8 +1,9 @@
 /* Design notes.
  *
- * Whole sessions are measured by their call paths, because a path has its callees. Typical self
- * time is the typical time of a path minus that of its callees, and at most the measured self time.
- * Parents precede their callees; functions are paths folded by function. */
+ * Whole sessions are measured by their call paths, because typical self time needs the callees of a
+ * path. Typical self time is the typical time of the path minus the typical time of its callees,
+ * and at most the measured self time. Callers precede their callees. A function is the sum of its
+ * paths. Times between marks are measured by function, without typical times. */
 #include "collector-server/query/compare_internal.h"
 
 #include "collector-server/query/typical.h"
@@ -16,7 +17,7 @@
 
 enum { FIRST_CAPACITY = 1024 };
 
-static size_t slot_of(const sj_compare *compare, uint32_t parent, uint64_t key)
+static size_t find_slot(const sj_compare *compare, uint32_t parent, uint64_t key)
 {
     uint64_t hash = (key ^ ((uint64_t)parent << 32 | parent)) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= hash >> 32;
@@ -31,7 +32,7 @@ static size_t slot_of(const sj_compare *compare, uint32_t parent, uint64_t key)
     return slot;
 }
 
-static sj_status grow(sj_compare *compare)
+static sj_status grow_rows(sj_compare *compare)
 {
     const size_t capacity = compare->capacity != 0 ? compare->capacity * 2 : FIRST_CAPACITY;
     const size_t row_bytes = compare->samples * SJ_MEASURES * sizeof(double);
@@ -48,8 +49,8 @@ static sj_status grow(sj_compare *compare)
     compare->slots = slots;
     compare->slot_count = capacity * 2;
     compare->capacity = capacity;
-    for (size_t i = 1; i < compare->count; ++i) { /* row 0 is never looked up */
-        compare->slots[slot_of(compare, rows[i].parent, rows[i].symbol_key)] = (uint32_t)i + 1;
+    for (size_t i = 1; i < compare->count; ++i) { /* row 0 is not in the hash table */
+        compare->slots[find_slot(compare, rows[i].parent, rows[i].symbol_key)] = (uint32_t)i + 1;
     }
     return SJ_OK;
 }
@@ -57,10 +58,10 @@ static sj_status grow(sj_compare *compare)
 sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent, uint64_t key, uint32_t *number)
 {
     if (compare->count == compare->capacity) {
-        SJ_TRY(grow(compare));
+        SJ_TRY(grow_rows(compare));
     }
     if (compare->count != 0) {
-        const size_t slot = slot_of(compare, parent, key);
+        const size_t slot = find_slot(compare, parent, key);
         if (compare->slots[slot] != 0) {
             *number = compare->slots[slot] - 1;
             return SJ_OK;
@@ -91,7 +92,7 @@ enum {
     COLUMN_RECURSIVE,
     COLUMN_HISTOGRAM,
     COLUMN_NS_PER_TICK,
-    COLUMN_COST /* and one for each sj_compare_of except the first */
+    COLUMN_COST /* the first of one column for each sj_compare_of except SJ_COMPARE_TIME */
 };
 
 enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
@@ -102,14 +103,14 @@ static const char window_sql[] =
 
 /* A call path of the current session. */
 typedef struct measured_path {
-    int64_t path_id; /* rising */
+    int64_t path_id;
     uint32_t row;
     double self_ns;
-    double typical_ns; /* total, then self */
+    double typical_ns; /* total time, minus that of the callees added so far */
 } measured_path;
 
 typedef struct path_list {
-    measured_path *paths;
+    measured_path *paths; /* sorted by path_id */
     size_t count, capacity;
 } path_list;
 
@@ -126,71 +127,74 @@ static sj_status append_path(path_list *list, const measured_path *path)
     return SJ_OK;
 }
 
-/* Adds to a row, and to the sum of all rows. */
+/* Adds a value to a row and to row 0. */
 static void add_value(sj_compare *compare, uint32_t row, size_t sample, int measure, double value)
 {
     *sj_compare_value(compare, row, sample, measure) += value;
     *sj_compare_value(compare, 0, sample, measure) += value;
 }
 
-/* Adds the cost of a path's calls, if it is compared and was measured. */
-static void add_cost(sj_compare *compare, sqlite3_stmt *from, uint32_t row, size_t sample, int side)
+/* Adds the CPU time or memory of a path, if the comparison is about that and it was measured. */
+static void add_cost(sj_compare *compare, sqlite3_stmt *statement, uint32_t row, size_t sample,
+                     int side)
 {
     const int column = COLUMN_COST + (int)compare->options.of - 1;
     if (compare->options.of != SJ_COMPARE_TIME &&
-        sqlite3_column_type(from, column) != SQLITE_NULL) {
-        add_value(compare, row, sample, SJ_MEASURE_COST, sqlite3_column_double(from, column));
+        sqlite3_column_type(statement, column) != SQLITE_NULL) {
+        add_value(compare, row, sample, SJ_MEASURE_COST, sqlite3_column_double(statement, column));
         compare->has_costs[side] = true;
     }
 }
 
-static void note_function(sj_compare_row *row, sqlite3_stmt *from, int side)
+static void set_function(sj_compare_row *row, sqlite3_stmt *statement, int side)
 {
-    row->function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
-    row->is_nameless = sqlite3_column_int(from, COLUMN_NAMELESS) != 0;
+    row->function_id[side] = sqlite3_column_int64(statement, COLUMN_FUNCTION);
+    row->is_nameless = sqlite3_column_int(statement, COLUMN_NAMELESS) != 0;
 }
 
-static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side,
+static sj_status add_path(sj_compare *compare, sqlite3_stmt *statement, size_t sample, int side,
                           path_list *list)
 {
-    const uint64_t key = (uint64_t)sqlite3_column_int64(from, COLUMN_KEY);
-    const double total_ns = sqlite3_column_double(from, COLUMN_TOTAL);
-    measured_path *parent = find_path(list, sqlite3_column_int64(from, COLUMN_PARENT));
-    measured_path path = {.path_id = sqlite3_column_int64(from, COLUMN_PATH),
-                          .self_ns = sqlite3_column_double(from, COLUMN_SELF)};
-    const void *bins = sqlite3_column_blob(from, COLUMN_HISTOGRAM);
-    const sj_slice histogram = {bins, (size_t)sqlite3_column_bytes(from, COLUMN_HISTOGRAM)};
-    path.typical_ns =
-        sj_typical_total_ns(histogram, total_ns, sqlite3_column_double(from, COLUMN_NS_PER_TICK));
+    const uint64_t key = (uint64_t)sqlite3_column_int64(statement, COLUMN_KEY);
+    const double total_ns = sqlite3_column_double(statement, COLUMN_TOTAL);
+    measured_path *parent = find_path(list, sqlite3_column_int64(statement, COLUMN_PARENT));
+    measured_path path = {.path_id = sqlite3_column_int64(statement, COLUMN_PATH),
+                          .self_ns = sqlite3_column_double(statement, COLUMN_SELF)};
+    const void *bins = sqlite3_column_blob(statement, COLUMN_HISTOGRAM);
+    const sj_slice histogram = {bins, (size_t)sqlite3_column_bytes(statement, COLUMN_HISTOGRAM)};
+    path.typical_ns = sj_typical_total_ns(histogram, total_ns,
+                                          sqlite3_column_double(statement, COLUMN_NS_PER_TICK));
     if (parent != NULL) {
         parent->typical_ns -= path.typical_ns;
     }
     const bool tree = compare->options.tree;
     SJ_TRY(sj_compare_add_row(compare, tree && parent != NULL ? parent->row : 0, key, &path.row));
-    note_function(&compare->rows[path.row], from, side);
+    set_function(&compare->rows[path.row], statement, side);
     add_value(compare, path.row, sample, SJ_MEASURE_CALLS,
-              sqlite3_column_double(from, COLUMN_CALLS));
+              sqlite3_column_double(statement, COLUMN_CALLS));
     add_value(compare, path.row, sample, SJ_MEASURE_SELF, path.self_ns);
-    add_cost(compare, from, path.row, sample, side);
-    if (tree || sqlite3_column_int(from, COLUMN_RECURSIVE) == 0) {
+    add_cost(compare, statement, path.row, sample, side);
+    if (tree || sqlite3_column_int(statement, COLUMN_RECURSIVE) == 0) {
         *sj_compare_value(compare, path.row, sample, SJ_MEASURE_TOTAL) += total_ns;
     }
     *sj_compare_value(compare, 0, sample, SJ_MEASURE_TOTAL) += parent == NULL ? total_ns : 0;
     return append_path(list, &path);
 }
 
-static sj_status add_window(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side)
+/* Adds a function's sums for the time of a mark. */
+static sj_status add_window(sj_compare *compare, sqlite3_stmt *statement, size_t sample, int side)
 {
-    const uint64_t key = (uint64_t)sqlite3_column_int64(from, COLUMN_KEY);
-    const double self_ns = sqlite3_column_double(from, COLUMN_SELF);
+    const uint64_t key = (uint64_t)sqlite3_column_int64(statement, COLUMN_KEY);
+    const double self_ns = sqlite3_column_double(statement, COLUMN_SELF);
     uint32_t row;
     SJ_TRY(sj_compare_add_row(compare, 0, key, &row));
-    note_function(&compare->rows[row], from, side);
-    add_value(compare, row, sample, SJ_MEASURE_CALLS, sqlite3_column_double(from, COLUMN_CALLS));
+    set_function(&compare->rows[row], statement, side);
+    add_value(compare, row, sample, SJ_MEASURE_CALLS,
+              sqlite3_column_double(statement, COLUMN_CALLS));
     add_value(compare, row, sample, SJ_MEASURE_SELF, self_ns);
     add_value(compare, row, sample, SJ_MEASURE_TYPICAL, self_ns);
     *sj_compare_value(compare, row, sample, SJ_MEASURE_TOTAL) +=
-        sqlite3_column_double(from, COLUMN_TOTAL);
+        sqlite3_column_double(statement, COLUMN_TOTAL);
     *sj_compare_value(compare, 0, sample, SJ_MEASURE_TOTAL) += self_ns;
     return SJ_OK;
 }
@@ -240,7 +244,7 @@ static sj_status check_set(const sj_compare *compare, const sj_session_set *set,
     return SJ_OK;
 }
 
-/* A session that did not measure it must not count as 0 beside sessions that did. */
+/* Fails, because a session that did not measure the cost must not count as one with cost 0. */
 static sj_status refuse_sample(const sj_compare *compare, int64_t session_id, sj_error *error)
 {
     return sj_fail(
@@ -280,24 +284,25 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     return status;
 }
 
-/* Returns the error of a share of a function's calls. The error of a sum grows with the root of
- * their number. If no two calls were timed, the error is all the time that was not measured. */
-static double error_of_share(sqlite3_stmt *function, double calls)
+/* Returns the error of `calls` of a function's calls. The error of a sum grows with the square root
+ * of their number. If fewer than two calls were timed, ERROR_NS is all the estimated time, so it is
+ * divided in proportion. */
+static double scale_error(sqlite3_stmt *function, double calls)
 {
     const double share = fmin(1, calls / fmax(1, sqlite3_column_double(function, ERROR_CALLS)));
     const bool is_sampled = sqlite3_column_int64(function, ERROR_SAMPLED) >= 2;
     return sqlite3_column_double(function, ERROR_NS) * (is_sampled ? sqrt(share) : share);
 }
 
-/* Adds a function's error to its rows, for the number of its calls in a sample. */
-static void add_error(sj_compare *compare, sqlite3_stmt *function, size_t sample, int side)
+/* Raises error_ns of the function's rows to the error that the function has in a sample. */
+static void raise_error(sj_compare *compare, sqlite3_stmt *function, size_t sample, int side)
 {
     const uint64_t key = (uint64_t)sqlite3_column_int64(function, ERROR_KEY);
     for (size_t row = 1; row < compare->count; ++row) {
         if (compare->rows[row].symbol_key == key) {
             const double calls = *sj_compare_value(compare, row, sample, SJ_MEASURE_CALLS);
             double *most = &compare->rows[row].error_ns[side];
-            *most = fmax(*most, error_of_share(function, calls));
+            *most = fmax(*most, scale_error(function, calls));
         }
     }
 }
@@ -313,7 +318,7 @@ sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int sid
     for (size_t i = 0; result == SQLITE_OK && i < compare->sets[side].count; ++i) {
         sqlite3_bind_int64(statement, 1, compare->sets[side].samples[i].session_id);
         while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-            add_error(compare, statement, first + i, side);
+            raise_error(compare, statement, first + i, side);
         }
         result = result == SQLITE_DONE ? sqlite3_reset(statement) : result;
     }

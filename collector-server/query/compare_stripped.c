@@ -1,21 +1,21 @@
-/* Functions without names. They have other addresses in another build, so they are matched by their
- * code (functions.symbol_key). A function whose code changed, or whose code is not unique, is not
- * matched. The matched share of their time says whether enough is left to compare. */
+/* Functions without names are matched by their code (functions.symbol_key), because they have other
+ * addresses in another build. A function whose code changed, or is not unique, is not matched. This
+ * file computes how much of the time of such functions was matched. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
 
 enum { KNOWN_MODULES = 64 };
 
-/* Finds out whether the other side loaded the builds of one side. */
+/* Searches the builds of this side's modules on the other side. */
 typedef struct build_search {
     const sj_session_set *others; /* sessions of the other side */
-    sqlite3_stmt *module_of;      /* finds the module of a function of this side */
-    sqlite3_stmt *is_loaded;      /* tells whether a session of the other side loaded a build */
+    sqlite3_stmt *module_of;      /* reads the module of a function of this side */
+    sqlite3_stmt *is_loaded;      /* returns a row if a session of the other side loaded a build */
     struct {
         int64_t module_id;
         bool is_loaded;
-    } known[KNOWN_MODULES]; /* by module_id */
+    } known[KNOWN_MODULES]; /* earlier results, by module_id % KNOWN_MODULES */
 } build_search;
 
 static sj_status fail_sql(sqlite3 *database, sj_error *error)
@@ -31,15 +31,15 @@ static sj_status open_search(build_search *search, const sj_compare *compare,
                                      "(module_id) WHERE function_id = ?1";
     static const char loaded_sql[] = "SELECT 1 FROM session_modules JOIN modules USING (module_id) "
                                      "WHERE session_id = ?1 AND build_id = ?2 LIMIT 1";
-    sqlite3 *own = sides[side].database;
-    sqlite3 *other = sides[1 - side].database;
+    sqlite3 *this_database = sides[side].database;
+    sqlite3 *other_database = sides[1 - side].database;
     search->others = &compare->sets[1 - side];
-    if (sqlite3_prepare_v2(own, module_sql, -1, &search->module_of, NULL) != SQLITE_OK) {
-        return fail_sql(own, error);
+    if (sqlite3_prepare_v2(this_database, module_sql, -1, &search->module_of, NULL) != SQLITE_OK) {
+        return fail_sql(this_database, error);
     }
-    return sqlite3_prepare_v2(other, loaded_sql, -1, &search->is_loaded, NULL) == SQLITE_OK
+    return sqlite3_prepare_v2(other_database, loaded_sql, -1, &search->is_loaded, NULL) == SQLITE_OK
                ? SJ_OK
-               : fail_sql(other, error);
+               : fail_sql(other_database, error);
 }
 
 static void close_search(build_search *search)
@@ -48,7 +48,8 @@ static void close_search(build_search *search)
     sqlite3_finalize(search->is_loaded);
 }
 
-static bool match_build(build_search *search, const void *build_id, int size)
+/* True if a session of the other side loaded the build. */
+static bool is_build_loaded(build_search *search, const void *build_id, int size)
 {
     bool is_loaded = false;
     sqlite3_bind_blob(search->is_loaded, 2, build_id, size, SQLITE_STATIC);
@@ -60,7 +61,7 @@ static bool match_build(build_search *search, const void *build_id, int size)
     return is_loaded;
 }
 
-/* True if the other side has the build of a function, or the function is unknown. */
+/* True if the other side loaded the build of a function's module, or the function is not stored. */
 static bool has_build_of(build_search *search, int64_t function_id)
 {
     bool is_loaded = true;
@@ -71,8 +72,8 @@ static bool has_build_of(build_search *search, int64_t function_id)
         if (search->known[place].module_id != module_id) {
             search->known[place].module_id = module_id;
             search->known[place].is_loaded =
-                match_build(search, sqlite3_column_blob(search->module_of, 1),
-                            sqlite3_column_bytes(search->module_of, 1));
+                is_build_loaded(search, sqlite3_column_blob(search->module_of, 1),
+                                sqlite3_column_bytes(search->module_of, 1));
         }
         is_loaded = search->known[place].is_loaded;
     }
@@ -80,7 +81,8 @@ static bool has_build_of(build_search *search, int64_t function_id)
     return is_loaded;
 }
 
-/* Adds up the time of functions without names, of builds that only one side has. */
+/* Does nothing unless the row is a function without a name, of a build that only one side has. Adds
+ * its time to `all` and, if it was matched by code, to `matched`. */
 static void add_row(sj_compare *compare, build_search searches[2], sj_compare_row *row,
                     double all[2], double matched[2])
 {
@@ -133,7 +135,7 @@ bool sj_compare_matched_share(const sj_compare *compare, double *share)
 bool sj_compare_is_stripped(const sj_compare *compare)
 {
     static const double least_matched = 0.5;
-    /* below this share, a library without symbols does not matter */
+    /* A smaller share may be a library without symbols, beside a program with symbols. */
     static const double least_unmatched = 0.1;
     return compare->has_nameless && compare->matched_share < least_matched &&
            compare->unmatched_share >= least_unmatched;

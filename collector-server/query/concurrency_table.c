@@ -1,18 +1,18 @@
-/* concurrency(session_id [, function [, since_ns, until_ns]]): how many calls of a function (an id
- * or a name; NULL: outermost calls) ran at once. One row per period with a constant number. Only
- * calls entered from since_ns to until_ns count.
+/* The table function concurrency(session_id [, function [, since_ns, until_ns]]): how many calls of
+ * a function (an id or a name; NULL: outermost calls) ran at once. It has one row per period with a
+ * constant number. It counts only calls that were entered from since_ns to until_ns.
  *
- * Design notes. Two statements over `calls` give entries and exits sorted by time. SQLite sorts
- * them within the limits of the connection, and the cursor merges them. A call that never ended
- * runs to the end of the known time. */
+ * Design notes. One statement over `calls` reads the entries sorted by time, another one the exits,
+ * and the cursor merges them. A call that never ended runs until the last row, whose end is NULL.
+ */
 #include "schema/queries/query/concurrency_table.h"
 #include "collector-server/query/table_function.h"
 
-/* Columns, followed by arguments. */
+/* The columns. The arguments follow as hidden columns. */
 enum { FROM, TO, RUNNING, COLUMNS };
-enum { SINCE = 2, UNTIL, ARGUMENTS }; /* after session and function */
+/* The arguments, after session_id and function. */
+enum { SINCE = 2, UNTIL, ARGUMENTS };
 
-/* The two ends of calls. */
 enum { ENTRY, EXIT, SIDES };
 
 typedef struct concurrency_cursor {
@@ -21,10 +21,10 @@ typedef struct concurrency_cursor {
     int64_t next_ns[SIDES]; /* times of the next entry and of the next exit */
     bool has_next[SIDES];
     int64_t from_ns, running; /* values of the current row */
-    int64_t to_ns, change;    /* when and by how many that number changes */
-    bool is_last;             /* it never changes again */
+    int64_t to_ns, change;    /* when, and by how much, `running` changes next */
+    bool is_last;             /* `running` does not change any more */
     bool end;
-    int64_t number;
+    int64_t number;                      /* row number, from 1 */
     sqlite3_value *arguments[ARGUMENTS]; /* NULL: not given */
 } concurrency_cursor;
 
@@ -57,7 +57,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void forget_arguments(concurrency_cursor *cursor)
+static void free_arguments(concurrency_cursor *cursor)
 {
     for (size_t i = 0; i < ARGUMENTS; ++i) {
         sqlite3_value_free(cursor->arguments[i]);
@@ -70,12 +70,13 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     concurrency_cursor *cursor = (concurrency_cursor *)base;
     sqlite3_finalize(cursor->sides[ENTRY]);
     sqlite3_finalize(cursor->sides[EXIT]);
-    forget_arguments(cursor);
+    free_arguments(cursor);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
 
-/* Calls that never ended have no exit; they come first among the exits. */
+/* Moves to the next entry or exit. Skips calls that never ended, which come first among the
+ * exits. */
 static int step_side(concurrency_cursor *cursor, int side)
 {
     sqlite3_stmt *row = cursor->sides[side];
@@ -88,7 +89,8 @@ static int step_side(concurrency_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Finds the next time at which the number of running calls changes. */
+/* Finds the next time at which the number of running calls changes. `change` is 0 if there is
+ * none. */
 static int find_change(concurrency_cursor *cursor)
 {
     int result = SQLITE_OK;
@@ -143,7 +145,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
 {
     (void)plan;
     concurrency_cursor *cursor = (concurrency_cursor *)base;
-    forget_arguments(cursor);
+    free_arguments(cursor);
     for (int i = 0, next = 0; i < ARGUMENTS && next < argc; ++i) {
         if ((given >> i & 1) != 0) {
             cursor->arguments[i] = sqlite3_value_dup(argv[next++]);

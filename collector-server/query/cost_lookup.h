@@ -1,4 +1,4 @@
-/* Reads the costs of single calls from the table call_costs. */
+/* Reads CPU time and memory of single calls from the table call_costs. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
 #define SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
 
@@ -11,8 +11,8 @@ typedef struct sj_cost_lookup {
 
 void sj_cost_lookup_deinit(sj_cost_lookup *lookup);
 
-/* Returns a cost of a call of the session of `scan`. `place` counts the columns of `calls` after
- * SJ_CALLS_CPU_NS. INT64_MIN: not measured. */
+/* Returns a cost of a call in the scan's current session. `place` is the column of `calls` minus
+ * SJ_CALLS_CPU_NS. Returns INT64_MIN if the cost was not measured or cannot be read. */
 int64_t sj_cost_lookup_find(sj_cost_lookup *lookup, const sj_block_scan *scan, int64_t call_id,
                             int place);
 

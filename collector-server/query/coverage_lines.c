@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-/* A file whose lines are being read. */
+/* The source file whose lines are being read. */
 typedef struct file_lines {
     char *name;
-    sqlite3_str *missing;
-    int64_t first_missing, last_missing; /* a range that is not written yet; 0: none */
+    sqlite3_str *missing;                /* sj_lines_row.missing so far */
+    int64_t first_missing, last_missing; /* the latest range, not in `missing` yet; 0: none */
     sj_lines_row row;
 } file_lines;
 
@@ -21,7 +21,7 @@ static void end_range(file_lines *file)
     file->first_missing = 0;
 }
 
-/* Lines without code between two lines that were not entered are part of the range. */
+/* A range of lines that were not entered may include lines without code, which have no rows. */
 static void count_line(file_lines *file, int64_t line, bool is_known, bool is_entered)
 {
     file->row.lines++;
@@ -35,7 +35,7 @@ static void count_line(file_lines *file, int64_t line, bool is_known, bool is_en
     file->last_missing = line;
 }
 
-/* Passes the current file to the sink and ends it. */
+/* Passes the row of the current file to the sink, if there is a current file. */
 static sj_status end_file(file_lines *file, sj_lines_row_sink sink, void *context)
 {
     if (file->name == NULL) {
@@ -59,7 +59,7 @@ static sj_status begin_file(file_lines *file, const char *name)
     return file->name != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
-static sj_status give_line(sqlite3_stmt *row, sj_lines_row_sink sink, void *context)
+static sj_status pass_line(sqlite3_stmt *row, sj_lines_row_sink sink, void *context)
 {
     char *name = sqlite3_mprintf("%s:%lld", sqlite3_column_text(row, 0),
                                  (long long)sqlite3_column_int64(row, 1));
@@ -83,7 +83,7 @@ static sj_status read_rows(sqlite3_stmt *row, bool by_line, sj_lines_row_sink si
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(row, 0);
         if (by_line) {
-            status = give_line(row, sink, context);
+            status = pass_line(row, sink, context);
             continue;
         }
         if (file.name == NULL || strcmp(file.name, name) != 0) {
@@ -101,7 +101,8 @@ static sj_status read_rows(sqlite3_stmt *row, bool by_line, sj_lines_row_sink si
     return status == SJ_OK && result != SQLITE_DONE ? SJ_EIO : status;
 }
 
-/* Returns the sessions of a set as a JSON array; NULL: out of memory. */
+/* Returns the session ids of a set as a JSON array, to be freed with sqlite3_free. Returns NULL if
+ * out of memory. */
 static char *list_sessions(const sj_session_set *set)
 {
     sqlite3_str *list = sqlite3_str_new(NULL);

@@ -1,10 +1,11 @@
-/* coverage(sessions [, by]): which of the existing functions were entered.
+/* The table function coverage(sessions [, by]): which functions or lines were entered.
  *
- * Design notes. Sessions may be of several builds: a function is identified by its symbol_key, and
- * by its position among the functions of a module with the same key. First all functions of all
- * sessions of the set are read, then what each sample entered; with "mark", once per mark.
- * Functions without own code (abstract methods, cold parts) do not count. A method that was entered
- * as that of a subclass (Objective-C: -[Receiver:Owner selector]) counts for its owner. */
+ * Design notes. The sessions may be of several builds. So a function is identified by its
+ * symbol_key, and by its position among the functions of its module with the same key. All
+ * functions of the sessions are read first. Then each sample's calls mark the functions that were
+ * entered; for "mark", this is repeated per mark. The tables omit functions that are not separate
+ * code: abstract methods and cold parts. An inherited Objective-C method, -[Receiver:Owner
+ * selector], counts as its owner's. */
 #include "collector-server/query/coverage_table.h"
 
 #include "collector-server/query/coverage_lines.h"
@@ -31,29 +32,30 @@ enum {
     COLUMN_BY
 };
 
-/* A function of the set, in any build. */
+/* A function of any build. */
 typedef struct covered_function {
     char *name;
     char *module;
     int64_t calls;
-    bool is_watched; /* in at least one session */
+    bool is_watched; /* a session recorded its calls */
     bool is_entered;
 } covered_function;
 
-/* A row. */
+/* A row of the table. */
 typedef struct coverage_group {
     char *name;
-    const char *module;                           /* of one of its functions; NULL: of several */
-    int64_t functions, unwatched, entered, calls; /* or lines, which are not counted */
-    char *missing;                                /* lines that were not entered; NULL: none */
+    const char *module; /* the module of all functions; NULL: they have several */
+    /* numbers of functions, or of lines; lines have no calls */
+    int64_t functions, unwatched, entered, calls;
+    char *missing; /* lines that were not entered; NULL: none */
 } coverage_group;
 
 typedef struct coverage {
     sqlite3 *database;
     covered_function *functions;
     size_t function_count, function_capacity;
-    sj_hash_map by_key; /* symbol_key and position in its module -> index */
-    sj_hash_map by_id;  /* function_id -> index */
+    sj_hash_map by_key; /* (symbol_key, position + 1) to index in `functions` */
+    sj_hash_map by_id;  /* function_id to index in `functions` */
     coverage_group *groups;
     size_t group_count, group_capacity;
 } coverage;
@@ -65,7 +67,7 @@ typedef struct coverage_cursor {
     size_t row;
 } coverage_cursor;
 
-static void forget(coverage *cover)
+static void clear_coverage(coverage *cover)
 {
     for (size_t i = 0; i < cover->function_count; i++) {
         free(cover->functions[i].name);
@@ -88,7 +90,8 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* Returns the position of a function among those of a module with the same symbol_key. */
+/* Writes the position of a function among the functions of its module with the same symbol_key.
+ * `seen` has the positions of earlier functions of the module. */
 static sj_status place_in_module(sj_hash_map *seen, uint64_t key, uint32_t *place)
 {
     sj_hash_entry *known = sj_hash_map_find(seen, key, 1);
@@ -107,22 +110,22 @@ static sj_status find_function(coverage *cover, uint64_t key, uint32_t place, co
     }
     SJ_TRY(sj_array_reserve(&cover->functions, &cover->function_capacity, cover->function_count, 1,
                             sizeof(*cover->functions)));
-    covered_function *made = &cover->functions[cover->function_count];
-    *made = (covered_function){.name = strdup(name), .module = strdup(module)};
+    covered_function *added = &cover->functions[cover->function_count];
+    *added = (covered_function){.name = strdup(name), .module = strdup(module)};
     const sj_hash_entry entry = {
         .key = key, .sub = place + 1, .first = (uint32_t)cover->function_count};
-    if (made->name == NULL || made->module == NULL ||
+    if (added->name == NULL || added->module == NULL ||
         sj_hash_map_put(&cover->by_key, &entry) != SJ_OK) {
-        free(made->name);
-        free(made->module);
+        free(added->name);
+        free(added->module);
         return SJ_ENOMEM;
     }
     *found = (uint32_t)cover->function_count++;
     return SJ_OK;
 }
 
-/* Writes the name of the method that a receiver's method stands for; returns false if it is not
- * such a method. */
+/* Writes the name of an inherited Objective-C method as its owner's: "-[Owner selector]" for
+ * "-[Receiver:Owner selector]". Returns false for any other name. */
 static bool owner_name(const char *name, char *owner, size_t capacity)
 {
     const char *colon = strchr(name, ':');
@@ -138,8 +141,8 @@ static bool owner_name(const char *name, char *owner, size_t capacity)
     return true;
 }
 
-/* Adds the functions of one session. */
-static int learn_session(coverage *cover, int64_t session_id)
+/* Adds the functions of one session to cover->functions. */
+static int add_functions(coverage *cover, int64_t session_id)
 {
     sqlite3_stmt *row = NULL;
     sj_hash_map seen = {0};
@@ -179,8 +182,8 @@ static int learn_session(coverage *cover, int64_t session_id)
     return status != SJ_OK ? SQLITE_NOMEM : result;
 }
 
-/* Finds the method that an inherited method is defined as. */
-static covered_function *by_owner(coverage *cover, const char *name)
+/* Returns the owner's method for an inherited Objective-C method, NULL if there is none. */
+static covered_function *find_owner(coverage *cover, const char *name)
 {
     char owner[4096];
     if (!owner_name(name, owner, sizeof(owner))) {
@@ -194,19 +197,19 @@ static covered_function *by_owner(coverage *cover, const char *name)
     return NULL;
 }
 
-/* Marks what a sample entered. */
+/* Marks the functions that a sample entered, and adds their calls. */
 static int enter_sample(coverage *cover, const sj_sample *sample)
 {
-    static const char whole[] =
+    static const char whole_sql[] =
         "SELECT x.function_id, x.calls, f.name FROM (SELECT function_id, calls FROM function_stats "
         "WHERE session_id = ?1 UNION ALL SELECT DISTINCT function_id, 0 FROM call_paths "
         "WHERE session_id = ?1) AS x JOIN functions AS f USING (function_id)";
-    static const char window[] =
+    static const char window_sql[] =
         "SELECT x.function_id, x.calls, f.name FROM call_aggregate(?1, ?2, "
         "?3) AS x JOIN functions AS f USING (function_id)";
     sqlite3_stmt *row = NULL;
-    int result =
-        sqlite3_prepare_v2(cover->database, sample->windowed ? window : whole, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(cover->database, sample->windowed ? window_sql : whole_sql, -1,
+                                    &row, NULL);
     sqlite3_bind_int64(row, 1, sample->session_id);
     if (sample->windowed) {
         sqlite3_bind_int64(row, 2, sample->from_ns);
@@ -216,7 +219,7 @@ static int enter_sample(coverage *cover, const sj_sample *sample)
         const sj_hash_entry *known =
             sj_hash_map_find(&cover->by_id, (uint64_t)sqlite3_column_int64(row, 0), 1);
         covered_function *function =
-            known != NULL ? &cover->functions[known->first] : by_owner(cover, text_of(row, 2));
+            known != NULL ? &cover->functions[known->first] : find_owner(cover, text_of(row, 2));
         if (function != NULL) {
             function->is_entered = true;
             function->is_watched = true;
@@ -228,6 +231,7 @@ static int enter_sample(coverage *cover, const sj_sample *sample)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Marks the functions that a set entered, and no others. */
 static int enter_all(coverage *cover, const sj_session_set *set)
 {
     int result = SQLITE_OK;
@@ -258,7 +262,7 @@ static sj_status add_group(coverage *cover, const char *name, size_t bytes, cove
     return SJ_OK;
 }
 
-static void count_function(coverage_group *group, const covered_function *function)
+static void add_to_group(coverage_group *group, const covered_function *function)
 {
     if (group->functions == 0) {
         group->module = function->module;
@@ -271,7 +275,7 @@ static void count_function(coverage_group *group, const covered_function *functi
     group->calls += function->calls;
 }
 
-/* Returns the name of a function's group, of which the first `bytes` count. */
+/* Returns the name of a function's group: `bytes` bytes, not NUL-terminated. */
 static const char *group_name(const covered_function *function, const char *by, size_t *bytes)
 {
     const char *start = function->name;
@@ -290,14 +294,14 @@ static const char *group_name(const covered_function *function, const char *by, 
     return start;
 }
 
-/* A function with the name of its group, for sorting. */
+/* For sorting functions by the names of their groups. */
 typedef struct grouped_function {
     const covered_function *function;
     const char *name;
     size_t bytes;
 } grouped_function;
 
-static int by_name(const void *left, const void *right)
+static int compare_names(const void *left, const void *right)
 {
     const grouped_function *a = left;
     const grouped_function *b = right;
@@ -316,21 +320,21 @@ static sj_status group_functions(coverage *cover, const char *by)
         sorted[i].name = group_name(&cover->functions[i], by, &sorted[i].bytes);
     }
     if (status == SJ_OK) {
-        qsort(sorted, cover->function_count, sizeof(*sorted), by_name);
+        qsort(sorted, cover->function_count, sizeof(*sorted), compare_names);
     }
     for (size_t i = 0; status == SJ_OK && i < cover->function_count; i++) {
-        if (group == NULL || is_single || by_name(&sorted[i], &sorted[i - 1]) != 0) {
+        if (group == NULL || is_single || compare_names(&sorted[i], &sorted[i - 1]) != 0) {
             status = add_group(cover, sorted[i].name, sorted[i].bytes, &group);
         }
         if (status == SJ_OK) {
-            count_function(group, sorted[i].function);
+            add_to_group(group, sorted[i].function);
         }
     }
     free(sorted);
     return status;
 }
 
-/* Adds the row of a mark: what was entered between its begins and ends. */
+/* Adds the row of a mark: the functions that were entered between its begin and its end. */
 static int group_mark(coverage *cover, const char *sessions, const char *mark, sj_error *error)
 {
     coverage_group *group = NULL;
@@ -343,7 +347,7 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
         sj_session_set_read(cover->database, text, SJ_SESSION_SET_MAX_SAMPLES, &set, error);
     sqlite3_free(text);
     if (found != SJ_OK) {
-        return found == SJ_ENOTFOUND ? SQLITE_OK : SQLITE_ERROR; /* the mark never ended */
+        return found == SJ_ENOTFOUND ? SQLITE_OK : SQLITE_ERROR; /* SJ_ENOTFOUND: it never ended */
     }
     const int result = enter_all(cover, &set);
     sj_session_set_deinit(&set);
@@ -354,7 +358,7 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
         return SQLITE_NOMEM;
     }
     for (size_t i = 0; i < cover->function_count; i++) {
-        count_function(group, &cover->functions[i]);
+        add_to_group(group, &cover->functions[i]);
     }
     return SQLITE_OK;
 }
@@ -394,7 +398,7 @@ static sj_status add_lines_row(void *context, const sj_lines_row *row)
     return row->missing != NULL && group->missing == NULL ? SJ_ENOMEM : SJ_OK;
 }
 
-/* Makes rows by line, or by file. */
+/* Makes the rows for "line" or "file". */
 static int make_line_rows(coverage *cover, const sj_session_set *set, const char *by,
                           sj_error *error)
 {
@@ -417,7 +421,7 @@ static int make_rows(coverage *cover, const char *sessions, const char *by, sj_e
     }
     for (size_t i = 0; i < set.count && result == SQLITE_OK && !is_of_lines; i++) {
         if (i == 0 || set.samples[i].session_id != set.samples[i - 1].session_id) {
-            result = learn_session(cover, set.samples[i].session_id);
+            result = add_functions(cover, set.samples[i].session_id);
         }
     }
     if (result == SQLITE_OK && strcmp(by, "mark") == 0) {
@@ -462,7 +466,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void drop_arguments(coverage_cursor *cursor)
+static void free_arguments(coverage_cursor *cursor)
 {
     for (int i = 0; i < 2; i++) {
         sqlite3_value_free(cursor->arguments[i]);
@@ -472,8 +476,8 @@ static void drop_arguments(coverage_cursor *cursor)
 
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
-    forget(&((coverage_cursor *)base)->cover);
-    drop_arguments((coverage_cursor *)base);
+    clear_coverage(&((coverage_cursor *)base)->cover);
+    free_arguments((coverage_cursor *)base);
     sqlite3_free(base);
     return SQLITE_OK;
 }
@@ -485,8 +489,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     sj_error error = {0};
     (void)plan;
     (void)given;
-    forget(&cursor->cover);
-    drop_arguments(cursor);
+    clear_coverage(&cursor->cover);
+    free_arguments(cursor);
     cursor->row = 0;
     for (int i = 0; i < argc && i < 2; i++) {
         cursor->arguments[i] = sqlite3_value_dup(argv[i]);

@@ -1,4 +1,5 @@
-/* demangle(symbol): the source name of a C++, Rust or D symbol; any other text is unchanged. */
+/* The SQL function demangle(symbol): returns the source name of a C++, Rust or D symbol, and any
+ * other text unchanged. */
 #include "agent/objfile/demangle.h"
 #include "collector-server/query/query_state.h"
 
@@ -7,7 +8,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
     (void)argc;
     const char *symbol = (const char *)sqlite3_value_text(argv[0]);
     if (symbol == NULL) {
-        return; /* NULL */
+        return; /* the result is NULL */
     }
     char *name = sqlite3_malloc(SJ_DEMANGLE_MAX_BYTES);
     if (name == NULL) {

@@ -1,4 +1,4 @@
-/* format_duration(ns), format_bytes(bytes): durations and sizes for people. */
+/* The SQL functions format_duration(ns) and format_bytes(bytes), which return texts for people. */
 #include "collector-server/query/query.h"
 #include "collector-server/query/query_state.h"
 
@@ -54,7 +54,7 @@ static void format_duration(sqlite3_context *context, int argc, sqlite3_value **
     char text[SJ_DURATION_TEXT_BYTES];
     if (sqlite3_value_numeric_type(argv[0]) != SQLITE_INTEGER &&
         sqlite3_value_numeric_type(argv[0]) != SQLITE_FLOAT) {
-        return; /* NULL: not a duration */
+        return; /* not a number: the result is NULL */
     }
     sj_format_duration(sqlite3_value_int64(argv[0]), text);
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
@@ -86,7 +86,7 @@ static void format_bytes(sqlite3_context *context, int argc, sqlite3_value **arg
     char text[SJ_BYTES_TEXT_BYTES];
     if (sqlite3_value_numeric_type(argv[0]) != SQLITE_INTEGER &&
         sqlite3_value_numeric_type(argv[0]) != SQLITE_FLOAT) {
-        return; /* NULL: not a size */
+        return; /* not a number: the result is NULL */
     }
     sj_format_bytes(sqlite3_value_int64(argv[0]), text);
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);

@@ -1,9 +1,9 @@
-/* libsojourn-sqlite.so: the tables and functions of query.h for any SQLite (3.40 or later) that
- * loads extensions: `sqlite3 FILE`, then `.load ./libsojourn-sqlite`.
+/* libsojourn-sqlite.so: the tables and functions of query.h as an extension of SQLite 3.40 or
+ * later. Use: `sqlite3 FILE`, then `.load ./libsojourn-sqlite`.
  *
- * Design notes. The library is linked with libsqlite3 and does not use the extension's table of
- * function pointers, so that the component is compiled once. A program that loads it must use the
- * same shared libsqlite3, like Debian's sqlite3. */
+ * Design notes. The library calls libsqlite3 directly, not through the pointers in `api`, so that
+ * this component is compiled once for both uses. So a program that loads the library must use the
+ * same shared libsqlite3, as Debian's sqlite3 does. */
 #include "collector-server/query/query.h"
 
 #include <stddef.h>

@@ -1,8 +1,7 @@
-/* Design notes. Each function has a list of chunks, which double in size up to a page, so that many
- * rare functions use little memory. A value below 65,535 takes two bytes, as most durations do; a
- * larger one takes ten. Rows without values are only counted. Writing is one pass over a batch.
- * Reading is one sequential pass over each list: its runs in the file, oldest first, then the
- * chunks in memory. */
+/* Design notes. Each function has a list of chunks. Chunks double in size up to a page, so that a
+ * rarely called function uses little memory. A value below 65,535 takes two bytes, as most
+ * durations do; a larger value takes ten. Rows without values are only counted. A list is read
+ * once, in order: its runs in the file, oldest first, then its chunks. */
 #include "collector-server/query/function_groups.h"
 
 #include <sqlite3.h>
@@ -21,11 +20,11 @@ enum {
 
 struct sj_group_chunk {
     sj_group_chunk *next;
-    uint32_t used, capacity; /* `used` is set when another chunk follows: see list->at */
+    uint32_t used, capacity; /* `used` of the last chunk is set by close_chunk */
     uint8_t bytes[];
 };
 
-/* Rows of one function in the file. */
+/* A run: rows of one function, one after the other in the temporary file. */
 struct sj_group_run {
     sj_group_run *next;
     int64_t offset, bytes;
@@ -34,7 +33,7 @@ struct sj_group_run {
 /* --- functions ---------------------------------------------------------------------------------
  */
 
-static size_t place_of(const sj_function_groups *groups, int64_t function_id)
+static size_t find_slot(const sj_function_groups *groups, int64_t function_id)
 {
     const uint64_t hash = (uint64_t)function_id * UINT64_C(0x9e3779b97f4a7c15);
     size_t place = (size_t)(hash >> 32) & (groups->table_capacity - 1);
@@ -60,11 +59,12 @@ static int grow_lists(sj_function_groups *groups)
     groups->table_capacity = capacity * 2;
     groups->list_capacity = capacity;
     for (size_t i = 0; i < groups->list_count; ++i) {
-        table[place_of(groups, lists[i].function_id)] = (uint32_t)i + 1;
+        table[find_slot(groups, lists[i].function_id)] = (uint32_t)i + 1;
     }
     return SQLITE_OK;
 }
 
+/* Finds the list of a function, or adds it. */
 static int find_list(sj_function_groups *groups, int64_t function_id, uint32_t *list)
 {
     if (groups->list_count == groups->list_capacity) {
@@ -73,7 +73,7 @@ static int find_list(sj_function_groups *groups, int64_t function_id, uint32_t *
             return grown;
         }
     }
-    const size_t place = place_of(groups, function_id);
+    const size_t place = find_slot(groups, function_id);
     if (groups->table[place] == 0) {
         groups->lists[groups->list_count++] = (sj_group_list){.function_id = function_id};
         groups->table[place] = (uint32_t)groups->list_count;
@@ -82,6 +82,7 @@ static int find_list(sj_function_groups *groups, int64_t function_id, uint32_t *
     return SQLITE_OK;
 }
 
+/* Writes the list of each entry of the batch's dictionary to entry_lists. */
 static int map_batch(sj_function_groups *groups)
 {
     const sj_group_batch *batch = &groups->batch;
@@ -102,10 +103,10 @@ static int map_batch(sj_function_groups *groups)
     return SQLITE_OK;
 }
 
-/* --- holding rows ------------------------------------------------------------------------------
- */
+/* --- storing rows
+ * ------------------------------------------------------------------------------ */
 
-static void drop_chunks(sj_function_groups *groups, sj_group_list *list)
+static void free_chunks(sj_function_groups *groups, sj_group_list *list)
 {
     while (list->first != NULL) {
         sj_group_chunk *next = list->first->next;
@@ -117,9 +118,9 @@ static void drop_chunks(sj_function_groups *groups, sj_group_list *list)
     list->at = list->end = NULL;
 }
 
-static void drop_rows(sj_function_groups *groups, sj_group_list *list)
+static void free_rows(sj_function_groups *groups, sj_group_list *list)
 {
-    drop_chunks(groups, list);
+    free_chunks(groups, list);
     while (list->first_run != NULL) {
         sj_group_run *next = list->first_run->next;
         free(list->first_run);
@@ -136,54 +137,57 @@ static void close_chunk(sj_group_list *list)
     }
 }
 
-/* Writes the collected bytes of the piece. */
-static int flush_piece(sj_function_groups *groups, size_t *gathered)
+/* Appends the collected bytes of groups->piece to the file. */
+static int flush_piece(sj_function_groups *groups, size_t *collected_bytes)
 {
-    const int result =
-        *gathered != 0 ? sj_spill_append(&groups->spill, groups->piece, *gathered) : SQLITE_OK;
-    *gathered = 0;
+    const int result = *collected_bytes != 0
+                           ? sj_spill_append(&groups->spill, groups->piece, *collected_bytes)
+                           : SQLITE_OK;
+    *collected_bytes = 0;
     return result;
 }
 
-/* Moves the rows of one list after those collected so far, as a run of the file. */
-static int spill_list(sj_function_groups *groups, sj_group_list *list, size_t *gathered)
+/* Moves the rows of one list to groups->piece, and to the file when that is full. Adds a run for
+ * them. */
+static int spill_list(sj_function_groups *groups, sj_group_list *list, size_t *collected_bytes)
 {
     sj_group_run *run = malloc(sizeof(*run));
     if (run == NULL) {
         return SQLITE_NOMEM;
     }
-    *run = (sj_group_run){.offset = groups->spill.size + (int64_t)*gathered};
+    *run = (sj_group_run){.offset = groups->spill.size + (int64_t)*collected_bytes};
     *(list->last_run != NULL ? &list->last_run->next : &list->first_run) = run;
     list->last_run = run;
     close_chunk(list);
     for (const sj_group_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
-        if (*gathered + chunk->used > PIECE_BYTES) {
-            const int result = flush_piece(groups, gathered);
+        if (*collected_bytes + chunk->used > PIECE_BYTES) {
+            const int result = flush_piece(groups, collected_bytes);
             if (result != SQLITE_OK) {
                 return result;
             }
         }
-        memcpy(groups->piece + *gathered, chunk->bytes, chunk->used);
-        *gathered += chunk->used;
+        memcpy(groups->piece + *collected_bytes, chunk->bytes, chunk->used);
+        *collected_bytes += chunk->used;
         run->bytes += chunk->used;
     }
-    drop_chunks(groups, list);
+    free_chunks(groups, list);
     return SQLITE_OK;
 }
 
+/* Moves the rows of all lists to the file. */
 static int spill_all(sj_function_groups *groups)
 {
-    size_t gathered = 0;
+    size_t collected_bytes = 0;
     int result = SQLITE_OK;
     for (size_t i = 0; i < groups->list_count && result == SQLITE_OK; ++i) {
         if (groups->lists[i].first != NULL) {
-            result = spill_list(groups, &groups->lists[i], &gathered);
+            result = spill_list(groups, &groups->lists[i], &collected_bytes);
         }
     }
-    return result == SQLITE_OK ? flush_piece(groups, &gathered) : result;
+    return result == SQLITE_OK ? flush_piece(groups, &collected_bytes) : result;
 }
 
-/* Adds a chunk to a list; may write all rows to the file for it. */
+/* Adds a chunk to a list. If the memory limit is reached, moves all rows to the file before. */
 static int add_chunk(sj_function_groups *groups, sj_group_list *list)
 {
     const uint32_t least = (uint32_t)groups->column_count * WIDE_VALUE_BYTES;
@@ -234,7 +238,8 @@ static inline const uint8_t *get_value(const uint8_t *at, int64_t *value)
     return at + sizeof(narrow);
 }
 
-/* Compiled for one column, and for any number of columns. */
+/* Adds the rows of the batch to their lists. Inline, because it is fastest with a constant number
+ * of columns. */
 static inline int hold_batch(sj_function_groups *groups, size_t columns)
 {
     const sj_group_batch *batch = &groups->batch;
@@ -274,7 +279,7 @@ static int add_batch(sj_function_groups *groups)
                                      : hold_batch(groups, groups->column_count);
 }
 
-/* --- giving them -------------------------------------------------------------------------------
+/* --- reading rows ------------------------------------------------------------------------------
  */
 
 static int compare_ids(const void *left, const void *right)
@@ -289,13 +294,13 @@ typedef struct list_entry {
     uint32_t list;
 } list_entry;
 
-/* Sorts the lists that hold rows. */
-static int order_lists(sj_function_groups *groups)
+/* Sorts the lists that have rows by function_id. */
+static int sort_lists(sj_function_groups *groups)
 {
     list_entry *entries = malloc((groups->list_count + 1) * sizeof(*entries));
-    uint32_t *order = realloc(groups->order, (groups->list_count + 1) * sizeof(*order));
-    groups->order = order != NULL ? order : groups->order;
-    if (entries == NULL || order == NULL) {
+    uint32_t *sorted = realloc(groups->sorted, (groups->list_count + 1) * sizeof(*sorted));
+    groups->sorted = sorted != NULL ? sorted : groups->sorted;
+    if (entries == NULL || sorted == NULL) {
         free(entries);
         return SQLITE_NOMEM;
     }
@@ -307,19 +312,20 @@ static int order_lists(sj_function_groups *groups)
     }
     qsort(entries, count, sizeof(*entries), compare_ids);
     for (size_t i = 0; i < count; ++i) {
-        order[i] = entries[i].list;
+        sorted[i] = entries[i].list;
     }
     free(entries);
-    groups->order_count = count;
+    groups->sorted_count = count;
     groups->at_list = 0;
     groups->left_rows = 0;
     return SQLITE_OK;
 }
 
+/* Reads all batches of the source into lists, then sorts the lists. */
 static int read_all(sj_function_groups *groups)
 {
     for (size_t i = 0; i < groups->list_count; ++i) {
-        drop_rows(groups, &groups->lists[i]);
+        free_rows(groups, &groups->lists[i]);
     }
     sj_spill_clear(&groups->spill);
     groups->piece = groups->piece != NULL ? groups->piece : malloc(PIECE_BYTES);
@@ -328,31 +334,33 @@ static int read_all(sj_function_groups *groups)
            (result = groups->give(groups->context, &groups->batch)) == SQLITE_ROW) {
         result = add_batch(groups);
     }
-    return result == SQLITE_DONE ? order_lists(groups) : result;
+    return result == SQLITE_DONE ? sort_lists(groups) : result;
 }
 
-/* Reads on in the current run, after the rest of a row from the previous piece. */
+/* Reads the next piece of the current run. Moves the unread end of the previous piece to the front,
+ * as a row may cross pieces. */
 static int read_piece(sj_function_groups *groups)
 {
-    const size_t rest = (size_t)(groups->end_of_piece - groups->at);
+    const size_t unread_bytes = (size_t)(groups->end_of_piece - groups->at);
     const int64_t left = groups->run->bytes - groups->run_at;
-    const size_t space = PIECE_BYTES - rest;
+    const size_t space = PIECE_BYTES - unread_bytes;
     const size_t wanted = left < (int64_t)space ? (size_t)left : space;
-    if (rest != 0) {
-        memmove(groups->piece, groups->at, rest);
+    if (unread_bytes != 0) {
+        memmove(groups->piece, groups->at, unread_bytes);
     }
-    const int result = sj_spill_read(&groups->spill, groups->piece + rest, wanted,
+    const int result = sj_spill_read(&groups->spill, groups->piece + unread_bytes, wanted,
                                      groups->run->offset + groups->run_at);
     groups->run_at += (int64_t)wanted;
     groups->at = groups->piece;
-    groups->end_of_piece = groups->piece + rest + wanted;
+    groups->end_of_piece = groups->piece + unread_bytes + wanted;
     groups->refill = groups->run_at == groups->run->bytes
                          ? groups->end_of_piece
                          : groups->end_of_piece - groups->column_count * WIDE_VALUE_BYTES;
     return result;
 }
 
-/* Reads the next bytes of the current list, if only part of a row is left. */
+/* Moves to the next bytes of the current list: the next piece of a run, the next run, or the next
+ * chunk. */
 static int next_piece(sj_function_groups *groups)
 {
     if (groups->run != NULL && groups->run_at == groups->run->bytes) {
@@ -371,7 +379,7 @@ static int next_piece(sj_function_groups *groups)
 
 static void begin_list(sj_function_groups *groups)
 {
-    sj_group_list *list = &groups->lists[groups->order[groups->at_list++]];
+    sj_group_list *list = &groups->lists[groups->sorted[groups->at_list++]];
     close_chunk(list);
     groups->left_rows = list->rows;
     groups->current_id = list->function_id;
@@ -384,7 +392,7 @@ static void begin_list(sj_function_groups *groups)
 int sj_function_groups_next(sj_function_groups *groups)
 {
     if (groups->left_rows == 0) {
-        if (groups->at_list == groups->order_count) {
+        if (groups->at_list == groups->sorted_count) {
             groups->end = true;
             return SQLITE_OK;
         }
@@ -419,13 +427,13 @@ int sj_function_groups_start(sj_function_groups *groups)
 void sj_function_groups_deinit(sj_function_groups *groups)
 {
     for (size_t i = 0; i < groups->list_count; ++i) {
-        drop_rows(groups, &groups->lists[i]);
+        free_rows(groups, &groups->lists[i]);
     }
     sj_spill_close(&groups->spill);
     free(groups->lists);
     free(groups->table);
     free(groups->entry_lists);
-    free(groups->order);
+    free(groups->sorted);
     free(groups->piece);
     *groups = (sj_function_groups){0};
 }

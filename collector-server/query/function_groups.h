@@ -1,8 +1,8 @@
-/* Function groups: rows of calls sorted by function within bounded memory, for GROUP BY
- * function_id.
+/* Function groups: sorts rows of calls by function in bounded memory, for GROUP BY function_id.
  *
- * Rows come in batches and are stored by function, a few bytes each. If they exceed the memory,
- * they are written to a temporary file, one run per function, and read back in long pieces. */
+ * Rows are read in batches and kept in one list per function, a few bytes each. If they exceed the
+ * memory limit, they are moved to a temporary file, one run per function, and read back in long
+ * pieces. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_FUNCTION_GROUPS_H
 #define SJ_COLLECTOR_SERVER_QUERY_FUNCTION_GROUPS_H
 
@@ -17,7 +17,8 @@ enum {
     SJ_GROUP_DEFAULT_BYTES = 128 * 1024 * 1024
 };
 
-/* A batch: row r is of function function_ids[entries[r]]. Borrowed until the next batch. */
+/* A batch of rows. Row r is a call of the function function_ids[entries[r]]. The arrays are valid
+ * until the next batch. */
 typedef struct sj_group_batch {
     size_t row_count;
     const uint32_t *entries;
@@ -43,46 +44,47 @@ typedef struct sj_function_groups {
     int columns[SJ_GROUP_MAX_COLUMNS]; /* column numbers of the values */
     size_t column_count;
     size_t limit_bytes; /* 0: the default */
-    /* returns SQLITE_ROW, SQLITE_DONE or an error */
+    /* writes the next batch; returns SQLITE_ROW, SQLITE_DONE or an error */
     int (*give)(void *context, sj_group_batch *batch);
     void *context;
     /* State: */
-    bool end;
-    int8_t positions[SJ_GROUP_MAX_COLUMNS]; /* of columns in `current` */
+    bool end;                               /* there is no current row */
+    int8_t positions[SJ_GROUP_MAX_COLUMNS]; /* by column number: its index in `current` */
     sj_group_list *lists;
     size_t list_count, list_capacity;
-    uint32_t *table; /* hash table: list number + 1 */
+    uint32_t *table; /* hash table: list number + 1; 0: free */
     size_t table_capacity;
-    uint32_t *entry_lists; /* list numbers of the batch's dictionary */
+    uint32_t *entry_lists; /* by entry of the batch's dictionary: list number */
     size_t entry_capacity;
     sj_group_batch batch;
-    size_t held_bytes;
+    size_t held_bytes; /* memory of all chunks */
     sj_spill_file spill;
-    uint32_t *order; /* lists with rows, sorted by function */
-    size_t order_count, at_list;
+    uint32_t *sorted; /* numbers of the lists with rows, sorted by function */
+    size_t sorted_count, at_list;
     uint64_t left_rows; /* rows left in the current list */
-    /* Rows are read from `at`. At `refill` fewer bytes are left than a row may need. */
+    /* Rows are read from `at`. From `refill` on, the bytes up to `end_of_piece` may be only a part
+     * of a row. */
     const uint8_t *at, *end_of_piece, *refill;
-    uint8_t *piece; /* bytes of a run */
+    uint8_t *piece; /* buffer for the bytes of a run */
     const sj_group_chunk *chunk;
     const sj_group_run *run;
-    int64_t run_at; /* bytes of the run that were read */
+    int64_t run_at; /* number of bytes of the run that were read */
     int64_t current_id;
-    int64_t current[SJ_GROUP_MAX_COLUMNS];
+    int64_t current[SJ_GROUP_MAX_COLUMNS]; /* values of the current row */
 } sj_function_groups;
 
-/* sj_function_groups_start reads all rows. sj_function_groups_next moves to the next row, and sets
- * `end` after the last. Return SQLite result codes. */
+/* sj_function_groups_start reads all rows and moves to the first row. sj_function_groups_next moves
+ * to the next row. Both set `end` if there is none, and return SQLite result codes. */
 int sj_function_groups_start(sj_function_groups *groups);
 int sj_function_groups_next(sj_function_groups *groups);
 
-/* Returns a value of the current row: column number `column` (one of `columns`), or the function id
- * for -1. */
+/* Returns a value of the current row: the column `column`, which is one of `columns`, or the
+ * function_id for -1. */
 static inline int64_t sj_function_groups_value(const sj_function_groups *groups, int column)
 {
     return column == -1 ? groups->current_id : groups->current[groups->positions[column]];
 }
 
-void sj_function_groups_deinit(sj_function_groups *groups); /* safe on a zeroed one */
+void sj_function_groups_deinit(sj_function_groups *groups); /* safe on zeroed groups */
 
 #endif

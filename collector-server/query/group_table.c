@@ -1,7 +1,8 @@
-/* call_groups(keys [, session_id ...]): sums of calls by several keys in one walk over the blocks.
+/* The table function call_groups(keys [, session_id ...]): sums of calls, grouped by several keys,
+ * in one scan of the blocks.
  *
- * Design notes. SQLite does not let a cursor compute aggregates, and sorts the rows of a GROUP BY
- * with more than one key. Here calls never leave the cursor (group_walk.c). */
+ * Design notes. GROUP BY over `calls` would be slow: SQLite gets every call as a row, and sorts the
+ * rows if there is more than one key. Here a row is a group (group_walk.h). */
 #include "schema/queries/query/group_table.h"
 #include "collector-server/query/group_walk.h"
 #include "collector-server/query/table_function.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All keys except the last, which is followed by a number. */
+/* All keys except the last, bucket:NANOSECONDS. */
 static const char *const key_names[SJ_KEY_BUCKET] = {
     [SJ_KEY_SESSION] = "session", [SJ_KEY_PROCESS] = "process", [SJ_KEY_THREAD] = "thread",
     [SJ_KEY_STREAM] = "stream",   [SJ_KEY_MODULE] = "module",   [SJ_KEY_FUNCTION] = "function",
@@ -17,7 +18,7 @@ static const char *const key_names[SJ_KEY_BUCKET] = {
 };
 
 enum {
-    COLUMN_CALLS = SJ_GROUP_KEYS, /* columns of the keys come first, in their order */
+    COLUMN_CALLS = SJ_GROUP_KEYS, /* after one column per key, in the order of sj_group_key */
     COLUMN_OPEN,
     COLUMN_DURATION_NS,
     COLUMN_SELF_NS,
@@ -27,7 +28,7 @@ enum {
     COLUMN_P90_NS,
     COLUMN_P99_NS,
     COLUMN_HISTOGRAM,
-    COLUMN_KEYS /* hidden from here on: arguments */
+    COLUMN_KEYS /* from here on: hidden columns, the arguments */
 };
 
 typedef enum argument {
@@ -50,15 +51,16 @@ typedef enum argument {
     ARGUMENTS
 } argument;
 
-enum { WITH_HISTOGRAM = 1 << 20 }; /* bit of idxNum, besides one per given argument */
+/* A bit of idxNum, above one bit per given argument: the query uses quantiles or histograms. */
+enum { WITH_HISTOGRAM = 1 << 20 };
 
 typedef struct group_cursor {
     sqlite3_vtab_cursor base;
     sj_block_scan scan;
     bool is_open;
     sj_group_walk walk;
-    sqlite3_value *given[ARGUMENTS]; /* NULL: not given, or NULL */
-    size_t at;
+    sqlite3_value *given[ARGUMENTS]; /* NULL: not given, or given as NULL */
+    size_t at;                       /* number of the current group */
 } group_cursor;
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -72,7 +74,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void forget_arguments(group_cursor *cursor)
+static void free_arguments(group_cursor *cursor)
 {
     for (int i = 0; i < ARGUMENTS; ++i) {
         sqlite3_value_free(cursor->given[i]);
@@ -87,18 +89,18 @@ static int close_cursor(sqlite3_vtab_cursor *base)
         sj_block_scan_close(&cursor->scan);
     }
     sj_group_walk_close(&cursor->walk);
-    forget_arguments(cursor);
+    free_arguments(cursor);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
-    const sqlite3_uint64 of_histogram =
+    const sqlite3_uint64 histogram_columns =
         UINT64_C(1) << COLUMN_P50_NS | UINT64_C(1) << COLUMN_P90_NS | UINT64_C(1) << COLUMN_P99_NS |
         UINT64_C(1) << COLUMN_HISTOGRAM;
     const int result = sj_table_use_arguments(base, info);
-    info->idxNum |= (info->colUsed & of_histogram) != 0 ? WITH_HISTOGRAM : 0;
+    info->idxNum |= (info->colUsed & histogram_columns) != 0 ? WITH_HISTOGRAM : 0;
     return result;
 }
 
@@ -109,7 +111,7 @@ static int fail(group_cursor *cursor, const char *why)
     return SQLITE_ERROR;
 }
 
-/* Parses one key of the list: a name, or bucket:NANOSECONDS. */
+/* Parses one key: a name, or bucket:NANOSECONDS. Returns false if it is not a key. */
 static bool parse_key(sj_group_question *asked, const char *text, size_t length)
 {
     static const char bucket[] = "bucket:";
@@ -162,8 +164,8 @@ static bool parse_ending(const group_cursor *cursor, int *ending)
     return *ending != SJ_ANY_ENDING;
 }
 
-/* Sets a limit to an argument, if it is given. */
-static bool bound(const group_cursor *cursor, argument which, int64_t *value)
+/* Writes an argument to `*value` if it is given. Returns whether it is given. */
+static bool read_limit(const group_cursor *cursor, argument which, int64_t *value)
 {
     const bool is_given = cursor->given[which] != NULL;
     *value = is_given ? sqlite3_value_int64(cursor->given[which]) : *value;
@@ -174,20 +176,21 @@ static void make_filter(const group_cursor *cursor, sj_group_question *asked)
 {
     sj_scan_filter *filter = &asked->filter;
     *filter = sj_scan_everything;
-    bound(cursor, ARGUMENT_SESSION, &filter->first_session);
-    bound(cursor, ARGUMENT_SESSION, &filter->last_session);
-    bound(cursor, ARGUMENT_FROM, &filter->first_start_ns);
-    if (bound(cursor, ARGUMENT_TO, &filter->last_start_ns) && filter->last_start_ns != INT64_MIN) {
+    read_limit(cursor, ARGUMENT_SESSION, &filter->first_session);
+    read_limit(cursor, ARGUMENT_SESSION, &filter->last_session);
+    read_limit(cursor, ARGUMENT_FROM, &filter->first_start_ns);
+    if (read_limit(cursor, ARGUMENT_TO, &filter->last_start_ns) &&
+        filter->last_start_ns != INT64_MIN) {
         --filter->last_start_ns;
     }
-    bound(cursor, ARGUMENT_SHALLOWEST, &filter->min_depth);
-    bound(cursor, ARGUMENT_DEEPEST, &filter->max_depth);
-    filter->by_thread = bound(cursor, ARGUMENT_THREAD, &filter->thread_id);
-    filter->by_function = bound(cursor, ARGUMENT_FUNCTION, &filter->function_id);
-    filter->by_caller = bound(cursor, ARGUMENT_CALLER, &filter->caller_function_id);
+    read_limit(cursor, ARGUMENT_SHALLOWEST, &filter->min_depth);
+    read_limit(cursor, ARGUMENT_DEEPEST, &filter->max_depth);
+    filter->by_thread = read_limit(cursor, ARGUMENT_THREAD, &filter->thread_id);
+    filter->by_function = read_limit(cursor, ARGUMENT_FUNCTION, &filter->function_id);
+    filter->by_caller = read_limit(cursor, ARGUMENT_CALLER, &filter->caller_function_id);
     asked->longest_ns = INT64_MAX;
-    filter->ended = bound(cursor, ARGUMENT_SHORTEST, &filter->min_duration_ns);
-    filter->ended |= bound(cursor, ARGUMENT_LONGEST, &asked->longest_ns);
+    filter->ended = read_limit(cursor, ARGUMENT_SHORTEST, &filter->min_duration_ns);
+    filter->ended |= read_limit(cursor, ARGUMENT_LONGEST, &asked->longest_ns);
 }
 
 static void make_value_filter(const group_cursor *cursor, sj_group_question *asked)
@@ -204,10 +207,10 @@ static void make_value_filter(const group_cursor *cursor, sj_group_question *ask
                       asked->values.least != NULL || asked->values.greatest != NULL;
 }
 
-/* Reads the arguments; NULL counts as not given. */
+/* Copies the given arguments that are not NULL. */
 static int read_arguments(group_cursor *cursor, int given, sqlite3_value **argv)
 {
-    forget_arguments(cursor);
+    free_arguments(cursor);
     for (int i = 0, next = 0; i < ARGUMENTS; ++i) {
         if ((given >> i & 1) == 0) {
             continue;
@@ -293,7 +296,7 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->walk.groups.count;
 }
 
-/* Columns that only calls with an end have. */
+/* Writes a column that is NULL for a group in which no call ended. */
 static void give_durations(const sj_call_group *group, sqlite3_context *context, int column)
 {
     if (group->calls == 0) {

@@ -1,6 +1,6 @@
-/* Design notes. If neither keys nor filters depend on the call, the group of a dictionary entry is
- * found once per block. Otherwise the most recent groups are remembered by what they depend on. A
- * call is added when it ends, because only then its filters can be decided. */
+/* Design notes. If neither keys nor filters depend on the single call, the group of a dictionary
+ * entry is found once per block. Otherwise a small cache finds the group by the keys that depend on
+ * the call. A call is added when it ends, because some filters need its end. */
 #include "collector-server/query/group_walk.h"
 
 #include "proto/base/array.h"
@@ -12,39 +12,40 @@
 
 enum { RECENT_BITS = 10 };
 
-/* A group, and the keys that depend on the call. */
+/* An entry of the cache: a group, and the keys that depend on the call. */
 typedef struct sj_recent_group {
-    uint32_t number; /* plus 1; 0: none */
+    uint32_t number; /* number of the group + 1; 0: none */
     uint32_t entry;  /* index in the dictionary */
     int64_t depth, caller, mark, bucket;
 } sj_recent_group;
 
 /* A call that was entered in the block. */
 typedef struct sj_walked_call {
-    uint64_t start, child; /* ticks */
+    uint64_t start, child; /* time of the entry, and sum of the callees' durations; ticks */
     int64_t start_ns;
     uint32_t entry; /* index in the dictionary */
     uint32_t row;   /* index among the calls of the block */
-    bool is_asked;  /* as far as its entry can tell */
+    bool is_asked;  /* no filter that can be decided at the entry excludes the call */
     /* If the call is open at the end of the block: */
     uint8_t ending;
     uint64_t end, self;
 } sj_walked_call;
 
-/* One block being added. */
+/* The state while one block is added. */
 typedef struct block_walk {
     sj_group_walk *walk;
     sj_block_scan *scan;
-    bool filters;  /* filters depend on the call */
-    uint32_t base; /* number of calls that were open at the start of the block and still are */
-    uint32_t caller_depth; /* depth of `frame_caller`; UINT32_MAX: none */
-    int64_t frame_caller;
-    size_t next_ending;
-    /* The times between which mark and bucket do not change. */
+    bool filters;          /* each call must be tested against the filters */
+    uint32_t base;         /* number of calls that are open since before the block */
+    uint32_t caller_depth; /* the `base` for which frame_caller was read; UINT32_MAX: none */
+    int64_t
+        frame_caller;   /* function_id of the innermost call that is open since before the block */
+    size_t next_ending; /* index in the block's endings */
+    /* `mark` and `bucket` are valid for calls that begin in [same_from_ns, same_until_ns). */
     int64_t same_from_ns, same_until_ns;
     int64_t mark, bucket;
     size_t open_count;
-    sj_status status; /* why no group was found */
+    sj_status status; /* the error that ended the walk */
 } block_walk;
 
 int sj_group_walk_open(sj_group_walk *walk, sqlite3 *database)
@@ -80,14 +81,15 @@ int sj_group_walk_start(sj_group_walk *walk, sqlite3 *database, const sj_group_q
 {
     sj_call_groups_clear(&walk->groups);
     walk->stream_id = INT64_MIN;
-    walk->marks.is_of_session = false; /* they may have changed since */
+    walk->marks.is_of_session = false; /* read the marks again: they may have changed */
     walk->asked = *asked;
     walk->asked.values = (sj_value_filter){0};
     return asked->by_value ? sj_valued_calls_open(&walk->values, database, &asked->values)
                            : SQLITE_OK;
 }
 
-/* Reads the number of a lookup by id; SJ_NO_KEY: none. */
+/* Runs a statement with the parameter ?1 and writes its first column; SJ_NO_KEY if there is no
+ * row. */
 static int look_up(sqlite3_stmt *statement, int64_t id, int64_t *found)
 {
     sqlite3_bind_int64(statement, 1, id);
@@ -145,14 +147,14 @@ static int enter_block(sj_group_walk *walk, const sj_block_scan *scan)
                                                        : result;
 }
 
-/* True if keys depend on the call, and not only on its dictionary entry. */
+/* True if a key depends on the single call, not only on its dictionary entry. */
 static bool has_keys_of_calls(const sj_group_question *asked)
 {
     return asked->by[SJ_KEY_CALLER] || asked->by[SJ_KEY_MARK] || asked->by[SJ_KEY_DEPTH] ||
            asked->by[SJ_KEY_BUCKET];
 }
 
-/* True if the block alone cannot decide that a call is wanted. */
+/* True if calls of the block must be tested against the filters: not all are wanted for sure. */
 static bool has_filters(const sj_group_walk *walk, const sj_block_scan *scan)
 {
     const sj_group_question *asked = &walk->asked;
@@ -164,8 +166,8 @@ static bool has_filters(const sj_group_walk *walk, const sj_block_scan *scan)
            header->last_ticks > scan->session.last_start;
 }
 
-/* Returns the function that called a call with `above` other calls of the block around it;
- * SJ_NO_KEY: no recorded caller, or unknown. */
+/* Returns the function_id of the caller of a call that `above` calls of the block contain. Returns
+ * SJ_NO_KEY if there is no recorded caller or it is unknown. */
 static int64_t caller_of(block_walk *at, size_t above)
 {
     sj_block_scan *scan = at->scan;
@@ -184,7 +186,7 @@ static int64_t caller_of(block_walk *at, size_t above)
     return at->frame_caller;
 }
 
-/* True if a call is wanted, as far as its entry can tell. */
+/* True if no filter that can be decided at the entry excludes the call. */
 static bool is_asked(block_walk *at, uint32_t entry, uint32_t row, uint64_t start, size_t above)
 {
     const sj_block_scan *scan = at->scan;
@@ -203,15 +205,16 @@ static bool is_asked(block_walk *at, uint32_t entry, uint32_t row, uint64_t star
     return !at->walk->asked.by_value || sj_valued_calls_has(&at->walk->values, &scan->block, row);
 }
 
+/* Returns the start of the bucket that contains a time. */
 static int64_t bucket_of(int64_t ns, int64_t bucket_ns)
 {
     const int64_t into = ns % bucket_ns;
     int64_t bucket;
     const bool below = __builtin_sub_overflow(ns - into, into < 0 ? bucket_ns : 0, &bucket);
-    return below ? -INT64_MAX : bucket; /* INT64_MIN means NULL */
+    return below ? -INT64_MAX : bucket; /* INT64_MIN is SJ_NO_KEY */
 }
 
-/* Finds mark and bucket of a time, and how long they stay the same. */
+/* Finds the mark and the bucket of a time, and until when they are the same. */
 static void find_moment(block_walk *at, int64_t ns)
 {
     const sj_group_question *asked = &at->walk->asked;
@@ -230,8 +233,8 @@ static void find_moment(block_walk *at, int64_t ns)
     }
 }
 
-/* Finds the group of calls with these keys. Returns its number plus 1, or 0 with the reason in
- * `status`. */
+/* Finds the group of calls with these keys, or adds it. Returns the group's number + 1. On an
+ * error, sets at->status and returns 0. */
 static __attribute__((noinline)) uint32_t find_group(block_walk *at, const sj_recent_group *keys)
 {
     sj_group_walk *walk = at->walk;
@@ -268,9 +271,9 @@ static uint32_t group_of(block_walk *at, uint32_t entry, int64_t start_ns, size_
     }
     const int64_t caller = by[SJ_KEY_CALLER] ? caller_of(at, above) : 0;
     const int64_t depth = by[SJ_KEY_DEPTH] ? (int64_t)(at->base + above) : 0;
-    const uint32_t mixed =
+    const uint32_t hash =
         (entry + (uint32_t)caller * 31 + (uint32_t)depth * 1009) * UINT32_C(0x9e3779b1);
-    sj_recent_group *recent = &at->walk->recent[mixed >> (32 - RECENT_BITS)];
+    sj_recent_group *recent = &at->walk->recent[hash >> (32 - RECENT_BITS)];
     if (recent->number == 0 || recent->entry != entry || recent->caller != caller ||
         recent->depth != depth || recent->mark != at->mark || recent->bucket != at->bucket) {
         *recent = (sj_recent_group){0, entry, depth, caller, at->mark, at->bucket};
@@ -279,7 +282,7 @@ static uint32_t group_of(block_walk *at, uint32_t entry, int64_t start_ns, size_
     return recent->number;
 }
 
-/* Returns how the call ended whose LEAVE is `event`; call it with rising events. */
+/* Returns the ending of the call whose exit is `event`. Pass events in ascending order. */
 static int ending_at(block_walk *at, size_t event)
 {
     const sj_block *block = &at->scan->block;
@@ -291,7 +294,7 @@ static int ending_at(block_walk *at, size_t event)
                : SJ_ENDING_RETURNED;
 }
 
-static bool lasts_as_asked(const block_walk *at, int64_t duration_ns)
+static bool has_asked_duration(const block_walk *at, int64_t duration_ns)
 {
     const sj_group_question *asked = &at->walk->asked;
     return !asked->filter.ended ||
@@ -301,12 +304,13 @@ static bool lasts_as_asked(const block_walk *at, int64_t duration_ns)
 /* A call that ended. Passed by value, so that it stays in registers. */
 typedef struct ended_call {
     uint32_t entry;
-    size_t above; /* calls of the block around it */
+    size_t above; /* number of calls of the block that contain this call */
     int64_t start_ns;
     uint64_t end, self; /* ticks; `self` may be ALL_OF_IT */
 } ended_call;
 
-/* Self time of a call without callees: it equals the duration, however rounded. */
+/* The self time of a call without callees. Its value in ns is the duration in ns, so that rounding
+ * cannot make them differ. */
 #define ALL_OF_IT UINT64_MAX
 
 static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)
@@ -314,13 +318,14 @@ static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)
     return child != 0 ? duration - child : ALL_OF_IT;
 }
 
-/* Adds a call that ended; returns false with the reason in `status`. */
+/* Adds a call that ended. `picks`: keys or filters depend on the call. On an error, sets at->status
+ * and returns false. */
 static ALWAYS_INLINE bool add_ended(block_walk *at, const ended_call call, bool picks)
 {
     const sj_scan_session *session = &at->scan->session;
     sj_group_walk *walk = at->walk;
     const int64_t duration_ns = sj_scan_ns(session, call.end) - call.start_ns;
-    if (picks && !lasts_as_asked(at, duration_ns)) {
+    if (picks && !has_asked_duration(at, duration_ns)) {
         return true;
     }
     const uint32_t number = picks ? group_of(at, call.entry, call.start_ns, call.above)
@@ -335,41 +340,44 @@ static ALWAYS_INLINE bool add_ended(block_walk *at, const ended_call call, bool 
     return at->status == SJ_OK;
 }
 
-static bool ends_as_asked(block_walk *at, size_t event)
+static bool has_asked_ending(block_walk *at, size_t event)
 {
     const int ending = at->walk->asked.ending;
     return ending == SJ_ANY_ENDING || ending_at(at, event) == ending;
 }
 
-/* Adds the calls that are entered and left in the block. Returns the number of calls open at its
- * end (on the stack). Returns SIZE_MAX if `status` is set, or if the events contradict each other.
- * Both flags are constants where it is inlined. */
+/* Adds the calls that were entered and left in the block. Returns the number of calls that are
+ * still on the stack: entered in the block, and open at its end. Returns SIZE_MAX if at->status is
+ * set, or if the events contradict each other.
+ *
+ * `wide`: symbols have 32 bits, not 16. `picks`: keys or filters depend on the call. Both are
+ * constants where this function is inlined. */
 static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
 {
-    const sj_block block = at->scan->block; /* a copy that no write can overlap */
+    const sj_block block = at->scan->block; /* a copy, so that writes cannot alias it */
     const size_t event_count = block.header.event_count;
     sj_walked_call *stack = at->walk->stack;
-    size_t top = 0;
+    size_t stack_count = 0;
     uint32_t row = 0;
     for (size_t event = 0; event < event_count; ++event) {
         const uint32_t symbol = wide ? block.symbols32[event] : block.symbols16[event];
         const uint64_t now = block.ticks[event];
-        ended_call call = {.above = top, .end = now};
+        ended_call call = {.above = stack_count, .end = now};
         bool asked = true;
         if (symbol == SJ_EVENT_LEAVE) {
-            if (top == 0 && at->base == 0) {
+            if (stack_count == 0 && at->base == 0) {
                 return SIZE_MAX;
             }
-            if (top == 0) {
+            if (stack_count == 0) {
                 --at->base;
                 continue;
             }
-            const sj_walked_call *left = &stack[--top];
-            call = (ended_call){left->entry, top, left->start_ns, now,
+            const sj_walked_call *left = &stack[--stack_count];
+            call = (ended_call){left->entry, stack_count, left->start_ns, now,
                                 self_of(now - left->start, left->child)};
             asked = left->is_asked;
-            if (top != 0) {
-                stack[top - 1].child += now - left->start;
+            if (stack_count != 0) {
+                stack[stack_count - 1].child += now - left->start;
             }
         } else {
             if (symbol > block.function_count || row == block.header.call_count) {
@@ -377,10 +385,10 @@ static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
             }
             call.entry = symbol - 1;
             call.start_ns = sj_scan_ns(&at->scan->session, now);
-            asked = !picks || !at->filters || is_asked(at, call.entry, row, now, top);
+            asked = !picks || !at->filters || is_asked(at, call.entry, row, now, stack_count);
             if (event + 1 == event_count || (wide ? block.symbols32[event + 1]
                                                   : block.symbols16[event + 1]) != SJ_EVENT_LEAVE) {
-                sj_walked_call *entered = &stack[top++];
+                sj_walked_call *entered = &stack[stack_count++];
                 entered->start = now;
                 entered->start_ns = call.start_ns;
                 entered->child = 0;
@@ -389,18 +397,18 @@ static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
                 entered->is_asked = asked;
                 continue;
             }
-            call.end = block.ticks[++event]; /* it has no callees */
+            call.end = block.ticks[++event]; /* the next event is the exit of this call */
             call.self = ALL_OF_IT;
             ++row;
-            if (top != 0) {
-                stack[top - 1].child += call.end - now;
+            if (stack_count != 0) {
+                stack[stack_count - 1].child += call.end - now;
             }
         }
-        if ((!picks || (asked && ends_as_asked(at, event))) && !add_ended(at, call, picks)) {
+        if ((!picks || (asked && has_asked_ending(at, event))) && !add_ended(at, call, picks)) {
             return SIZE_MAX;
         }
     }
-    return row == block.header.call_count ? top : SIZE_MAX;
+    return row == block.header.call_count ? stack_count : SIZE_MAX;
 }
 
 static size_t add_any_events(block_walk *at, bool picks)
@@ -411,7 +419,8 @@ static size_t add_any_events(block_walk *at, bool picks)
     return picks ? add_events(at, true, true) : add_events(at, true, false);
 }
 
-static void set_late(void *context, size_t position, const sj_deferred_exit *leave)
+/* Callback of sj_late_exits_find: writes the end of a call on the stack. */
+static void set_late_exit(void *context, size_t position, const sj_deferred_exit *leave)
 {
     sj_walked_call *call = &((sj_group_walk *)context)->stack[position];
     call->end = leave->end_ticks;
@@ -420,14 +429,14 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
     call->ending = (uint8_t)leave->ending;
 }
 
-/* True if the question wants calls with this ending. A call without an end is open, too. */
+/* True if the query wants calls with this ending. A call without a known end counts as open. */
 static bool is_asked_ending(const sj_group_question *asked, int ending)
 {
     return asked->ending == SJ_ANY_ENDING || asked->ending == ending ||
            (asked->ending == SJ_ENDING_OPEN && ending == SJ_NOT_ENDED);
 }
 
-/* Adds a call that is open at the end of the block. It may have ended in a later one. */
+/* Adds a call that is open at the end of the block. The call may have ended in a later block. */
 static bool add_open(block_walk *at, const sj_walked_call *call, size_t above)
 {
     const sj_group_question *asked = &at->walk->asked;
@@ -448,21 +457,21 @@ static bool add_open(block_walk *at, const sj_walked_call *call, size_t above)
     return number != 0;
 }
 
-/* Adds the `top` calls that are open at the end of the block. */
-static int add_all_open(block_walk *at, size_t top)
+/* Adds the `stack_count` calls that are open at the end of the block. */
+static int add_all_open(block_walk *at, size_t stack_count)
 {
     sj_group_walk *walk = at->walk;
     const sj_block *block = &at->scan->block;
     sj_lost_calls lost = {0};
-    for (size_t i = 0; i < top; ++i) {
+    for (size_t i = 0; i < stack_count; ++i) {
         sj_walked_call *call = &walk->stack[i];
         call->ending = SJ_NOT_ENDED;
         walk->open_indexes[i] =
             block->header.first_call + call->row + sj_lost_calls_before(&lost, block, call->row);
     }
-    const int result = sj_late_exits_find(&at->scan->late, walk->stream_id, walk->open_indexes, top,
-                                          set_late, walk);
-    for (size_t i = 0; result == SQLITE_OK && i < top; ++i) {
+    const int result = sj_late_exits_find(&at->scan->late, walk->stream_id, walk->open_indexes,
+                                          stack_count, set_late_exit, walk);
+    for (size_t i = 0; result == SQLITE_OK && i < stack_count; ++i) {
         if (!add_open(at, &walk->stack[i], i)) {
             break;
         }
@@ -484,14 +493,14 @@ int sj_group_walk_add(sj_group_walk *walk, sj_block_scan *scan)
                      .filters = has_filters(walk, scan),
                      .base = scan->block.header.open_depth,
                      .caller_depth = UINT32_MAX};
-    const size_t top = add_any_events(&at, at.filters || has_keys_of_calls(&walk->asked));
-    if (top != SIZE_MAX && top != 0) {
-        result = add_all_open(&at, top);
+    const size_t stack_count = add_any_events(&at, at.filters || has_keys_of_calls(&walk->asked));
+    if (stack_count != SIZE_MAX && stack_count != 0) {
+        result = add_all_open(&at, stack_count);
     }
     if (at.status != SJ_OK) {
         return at.status == SJ_ENOMEM ? SQLITE_NOMEM : SQLITE_FULL;
     }
-    if (top == SIZE_MAX) {
+    if (stack_count == SIZE_MAX) {
         sj_block_scan_warn(scan, "its events contradict each other");
     }
     return result;

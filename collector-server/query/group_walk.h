@@ -1,6 +1,7 @@
-/* Group walk: adds the calls of block after block to groups (call_groups.h), for group_table.c. It
- * goes over a block's events with a small stack, so calls do not become rows. Times are those of
- * `calls`, in nanoseconds per call, so that sums equal GROUP BY over `calls`. Not thread-safe. */
+/* Group walk: adds the calls of blocks to groups (call_groups.h), for group_table.c. It reads the
+ * events of a block with a stack of open calls, without making rows. Each call's times are
+ * converted to ns as in `calls`, so that the sums are equal to the sums of GROUP BY over `calls`.
+ * Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_GROUP_WALK_H
 #define SJ_COLLECTOR_SERVER_QUERY_GROUP_WALK_H
 
@@ -10,16 +11,16 @@
 
 enum { SJ_ANY_ENDING = -1 };
 
-/* A question about calls. */
+/* Selects the calls to add, and the keys to group them by. */
 typedef struct sj_group_question {
-    sj_scan_filter filter; /* the scan evaluates sessions, streams and threads, the walk the rest */
-    int64_t longest_ns;    /* with filter.ended */
-    int ending;            /* sj_ending, or SJ_ANY_ENDING */
-    bool by_value;
+    sj_scan_filter filter;
+    int64_t longest_ns; /* maximum duration; only with filter.ended */
+    int ending;         /* sj_ending, or SJ_ANY_ENDING */
+    bool by_value;      /* only calls with a recorded value that `values` describes */
     sj_value_filter values;
-    bool by[SJ_GROUP_KEYS];
-    int64_t bucket_ns;
-    bool histogram;
+    bool by[SJ_GROUP_KEYS]; /* keys to group by */
+    int64_t bucket_ns;      /* length of a bucket; only with SJ_KEY_BUCKET */
+    bool histogram;         /* groups have histograms */
 } sj_group_question;
 
 /* All zero: empty and not open. */
@@ -29,26 +30,27 @@ typedef struct sj_group_walk {
     sj_mark_spans marks;
     sj_valued_calls values;
     sqlite3_stmt *process, *module;
-    int64_t stream_id;           /* the stream of the keys and phases */
-    int64_t keys[SJ_GROUP_KEYS]; /* keys of the stream, then of the call */
-    uint32_t *numbers;           /* number of the group, plus 1, by dictionary entry; 0: none yet */
-    int64_t *modules;            /* by dictionary entry */
+    int64_t stream_id;           /* the stream of the latest block */
+    int64_t keys[SJ_GROUP_KEYS]; /* keys of the stream, and of the latest group */
+    uint32_t *numbers; /* by dictionary entry: number of the group + 1; 0: not found yet */
+    int64_t *modules;  /* by dictionary entry: module_id */
     struct sj_recent_group *recent;
     struct sj_walked_call *stack;
     uint64_t *open_indexes;
     size_t number_capacity, module_capacity, recent_capacity, stack_capacity, open_capacity;
 } sj_group_walk;
 
-/* sj_group_walk_open prepares a walk. sj_group_walk_close frees it, safe on a zeroed one.
- * sj_group_walk_start removes all groups and starts a question, whose values it does not keep.
- * Return SQLite result codes. */
+/* sj_group_walk_open initializes a walk. sj_group_walk_close frees it; it is safe on a zeroed walk.
+ * sj_group_walk_start removes all groups and copies the question, except asked->values, which it
+ * only reads. They return SQLite result codes. */
 int sj_group_walk_open(sj_group_walk *walk, sqlite3 *database);
 void sj_group_walk_close(sj_group_walk *walk);
 int sj_group_walk_start(sj_group_walk *walk, sqlite3 *database, const sj_group_question *asked);
 
 /* Adds the calls of the current block of a scan (SJ_SCAN_SUMS). If the block's events contradict
- * each other, the warnings name it, and the events before count. Returns SQLITE_NOMEM, or
- * SQLITE_FULL if there are too many groups. */
+ * each other, adds the calls before, and the warnings name the block. Returns SQLITE_OK,
+ * SQLITE_NOMEM, SQLITE_FULL if there are too many groups or histograms, or an error of the
+ * database. */
 int sj_group_walk_add(sj_group_walk *walk, sj_block_scan *scan);
 
 #endif

@@ -1,5 +1,6 @@
-/* histogram(blob [, session_id]): the bins of a stored histogram, lowest first; with the session in
- * nanoseconds, like histogram_quantile. Empty bins are left out. */
+/* The table function histogram(blob [, session_id]): a row for each bin of a stored histogram that
+ * is not empty, lowest first. With a session, bounds are in nanoseconds, else in the unit of the
+ * blob. */
 #include "collector-server/query/session_clock.h"
 #include "collector-server/query/table_function.h"
 #include "proto/callgraph/histogram.h"
@@ -10,13 +11,13 @@ typedef struct histogram_cursor {
     sqlite3_vtab_cursor base;
     sj_histogram histogram;
     sqlite3_value *arguments[2];
-    bool scaled;
+    bool scaled; /* a session was given: `scale` is its clock */
     sj_tick_scale scale;
     uint32_t bin, bins; /* current bin, and number of bins */
-    uint64_t total;
+    uint64_t total;     /* sum of all bins */
 } histogram_cursor;
 
-static uint64_t count_of(const histogram_cursor *cursor, uint32_t bin)
+static uint64_t bin_count(const histogram_cursor *cursor, uint32_t bin)
 {
     const uint32_t sub = bin & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1);
     return cursor->histogram.octaves[bin >> SJ_HISTOGRAM_SUB_BITS].count[sub];
@@ -33,7 +34,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void forget(histogram_cursor *cursor)
+static void clear_cursor(histogram_cursor *cursor)
 {
     sj_histogram_deinit(&cursor->histogram);
     for (int i = 0; i < 2; ++i) {
@@ -44,7 +45,7 @@ static void forget(histogram_cursor *cursor)
 
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
-    forget((histogram_cursor *)base);
+    clear_cursor((histogram_cursor *)base);
     sqlite3_free(base);
     return SQLITE_OK;
 }
@@ -76,7 +77,7 @@ static int read_scale(histogram_cursor *cursor, int64_t session_id)
 
 static void skip_empty(histogram_cursor *cursor)
 {
-    while (cursor->bin < cursor->bins && count_of(cursor, cursor->bin) == 0) {
+    while (cursor->bin < cursor->bins && bin_count(cursor, cursor->bin) == 0) {
         ++cursor->bin;
     }
 }
@@ -86,7 +87,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
 {
     (void)plan;
     histogram_cursor *cursor = (histogram_cursor *)base;
-    forget(cursor);
+    clear_cursor(cursor);
     for (int i = 0; i < argc; ++i) {
         cursor->arguments[i] = sqlite3_value_dup(argv[i]);
     }
@@ -96,7 +97,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL) {
         return SQLITE_OK;
     }
-    const void *data = sqlite3_value_blob(argv[0]); /* before the size, because it may convert */
+    const void *data = sqlite3_value_blob(argv[0]); /* before the size: it may convert the value */
     const sj_slice bytes = {data, (size_t)sqlite3_value_bytes(argv[0])};
     const sj_status status = sj_histogram_decode(bytes, &cursor->histogram);
     if (status != SJ_OK) {
@@ -106,7 +107,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     }
     cursor->bins = cursor->histogram.octave_count << SJ_HISTOGRAM_SUB_BITS;
     for (uint32_t i = 0; i < cursor->bins; ++i) {
-        cursor->total += count_of(cursor, i);
+        cursor->total += bin_count(cursor, i);
     }
     skip_empty(cursor);
     return cursor->scaled ? read_scale(cursor, sqlite3_value_int64(argv[1])) : SQLITE_OK;
@@ -130,7 +131,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 {
     const histogram_cursor *cursor = (const histogram_cursor *)base;
     const uint32_t bin = (cursor->histogram.first_octave << SJ_HISTOGRAM_SUB_BITS) + cursor->bin;
-    const uint64_t count = count_of(cursor, cursor->bin);
+    const uint64_t count = bin_count(cursor, cursor->bin);
     if (column == COLUMN_LOW || column == COLUMN_HIGH) {
         const uint64_t bound =
             column == COLUMN_LOW ? sj_histogram_low(bin) : sj_histogram_high(bin);

@@ -1,9 +1,10 @@
-/* histogram_quantile and histogram_merge: quantiles from stored histograms.
+/* The SQL functions histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]) and
+ * histogram_merge(blob [, session_id]).
  *
- * Design notes. Stored histograms hold ticks of their session's clock. A third argument names that
- * session, and the result is in nanoseconds. Without it the result has the unit of the blob;
- * histogram_merge(blob, session_id) gives nanoseconds. The merge moves each bin to the bin of its
- * middle in nanoseconds, so that sessions of devices with different clocks add up. */
+ * Design notes. Stored histograms are in ticks of their session's clock. With a session_id, the
+ * result is in nanoseconds; else it has the unit of the blob. min_ns and max_ns limit the quantile.
+ * histogram_merge with a session_id converts the middle of each bin to nanoseconds, so that
+ * histograms of devices with different clocks can be added. */
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/session_clock.h"
 #include "proto/callgraph/histogram.h"
@@ -19,7 +20,8 @@ static void fail_status(sqlite3_context *context, sj_status status)
     }
 }
 
-/* Reads the clock of the session in `value`; returns false after it has set an error. */
+/* Reads the clock of the session whose id is in `value`. On an error, sets the result and returns
+ * false. */
 static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_scale *scale)
 {
     const sj_query_state *state = sqlite3_user_data(context);
@@ -38,14 +40,14 @@ static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_s
     return result == SQLITE_OK;
 }
 
-/* The clock of the session in an argument, kept for the rows of one statement. */
+/* The clock of the latest session, cached for later rows of the statement. */
 typedef struct kept_scale {
     int64_t session_id;
     sj_tick_scale scale;
 } kept_scale;
 
-/* SQLite keeps data attached to a constant argument until the statement is run again; quantiles are
- * mostly constant. */
+/* Finds the clock of a session, like read_scale. Attaches it to the quantile argument, because
+ * SQLite keeps data that is attached to a constant argument for the whole statement. */
 static bool find_scale(sqlite3_context *context, sqlite3_value *session, sj_tick_scale *scale)
 {
     enum { QUANTILE = 1 };
@@ -58,17 +60,17 @@ static bool find_scale(sqlite3_context *context, sqlite3_value *session, sj_tick
     if (!read_scale(context, session, scale)) {
         return false;
     }
-    kept_scale *made = sqlite3_malloc(sizeof(*made));
-    if (made != NULL) {
-        *made = (kept_scale){.session_id = session_id, .scale = *scale};
-        sqlite3_set_auxdata(context, QUANTILE, made, sqlite3_free);
+    kept_scale *attached = sqlite3_malloc(sizeof(*attached));
+    if (attached != NULL) {
+        *attached = (kept_scale){.session_id = session_id, .scale = *scale};
+        sqlite3_set_auxdata(context, QUANTILE, attached, sqlite3_free);
     }
     return true;
 }
 
-static sj_slice blob_of(sqlite3_value *value)
+static sj_slice read_blob(sqlite3_value *value)
 {
-    const void *data = sqlite3_value_blob(value); /* before the size, because it may convert */
+    const void *data = sqlite3_value_blob(value); /* before the size: it may convert the value */
     return (sj_slice){data, (size_t)sqlite3_value_bytes(value)};
 }
 
@@ -87,7 +89,7 @@ static void histogram_quantile(sqlite3_context *context, int argc, sqlite3_value
         return;
     }
     sj_histogram histogram = {0};
-    const sj_status status = sj_histogram_decode(blob_of(argv[0]), &histogram);
+    const sj_status status = sj_histogram_decode(read_blob(argv[0]), &histogram);
     if (status != SJ_OK) {
         fail_status(context, status);
     } else if (histogram.octave_count != 0) {
@@ -151,7 +153,7 @@ static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv)
         }
     }
     sj_histogram part = {0};
-    sj_status status = sj_histogram_decode(blob_of(argv[0]), &part);
+    sj_status status = sj_histogram_decode(read_blob(argv[0]), &part);
     if (status == SJ_OK) {
         status = argc == 2 ? add_scaled(&merge->sum, &part, &merge->scale)
                            : sj_histogram_merge(&merge->sum, &part);
@@ -179,7 +181,7 @@ static void merge_final(sqlite3_context *context)
 {
     merge_state *merge = sqlite3_aggregate_context(context, 0);
     if (merge == NULL) {
-        return; /* no rows: NULL */
+        return; /* no rows: the result is NULL */
     }
     if (merge->used) {
         sj_result_histogram(context, &merge->sum);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Integers that every reader of JSON keeps exactly: up to 2^53. */
+/* The largest integer up to which all integers are exact as doubles. JSON readers use doubles. */
 #define EXACT_MAX (INT64_C(1) << 53)
 
 static sj_status sql_failure(sqlite3 *database, sj_error *error)
@@ -32,7 +32,7 @@ sj_status sj_rows_prepare(sqlite3 *database, const char *sql, sqlite3_stmt **sta
     return SJ_OK;
 }
 
-/* Returns the length of the valid UTF-8 sequence at `text`, or 0. */
+/* Returns the length of the valid UTF-8 sequence at `text`, 0 if there is none. */
 static size_t utf8_length(const uint8_t *text, size_t left)
 {
     const size_t length = text[0] < 0x80                       ? 1
@@ -54,7 +54,8 @@ static size_t utf8_length(const uint8_t *text, size_t left)
     return overlong || beyond ? 0 : length;
 }
 
-/* Names come from foreign binaries: bytes that are not UTF-8 become U+FFFD. */
+/* Returns a JSON string in which bytes that are not UTF-8 are U+FFFD: names come from any
+ * binary. */
 static json_t *text_value(const uint8_t *text, size_t size)
 {
     json_t *value = json_stringn((const char *)text, size);

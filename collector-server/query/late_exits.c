@@ -1,8 +1,8 @@
-/* Design notes. Lists are read in the order of their blocks, until every wanted call is found; most
- * end in the next block. The other lists wait for the next question, so that a scan reads each list
- * once. A question about an earlier block restarts there. A second such question restarts at the
- * first block, so that questions in falling order do not each read all lists. The index blocks_late
- * alone answers both statements. */
+/* Design notes. Lists are read in the order of their blocks until all wanted calls are found. Most
+ * calls end in the next block. The next search continues with the next list, so a scan reads each
+ * list once. A search for calls of an earlier block restarts at that block. A second such search
+ * restarts at the first block: else, searches in descending order would read all lists each time.
+ * Both statements read only the index blocks_late. */
 #include "collector-server/query/late_exits.h"
 
 #include "collector-server/store/deferred_exits.h"
@@ -38,8 +38,8 @@ void sj_late_exits_close(sj_late_exits *late)
     *late = (sj_late_exits){0};
 }
 
-/* Discards what was read, and restarts at the lists of call `first_call`. */
-static void start(sj_late_exits *late, int64_t stream_id, int64_t first_call)
+/* Discards all exits, and restarts at the first block whose first call is `first_call` or later. */
+static void restart(sj_late_exits *late, int64_t stream_id, int64_t first_call)
 {
     sqlite3_reset(late->lists);
     sqlite3_bind_int64(late->lists, 1, stream_id);
@@ -59,10 +59,10 @@ static bool open_list(sqlite3_stmt *row, sj_deferred_exits_reader *reader)
     return sj_deferred_exits_open(list, (uint64_t)sqlite3_column_int64(row, 1), reader) == SJ_OK;
 }
 
-static int keep_exit(sj_late_exits *late, const sj_deferred_exit *leave)
+static int add_exit(sj_late_exits *late, const sj_deferred_exit *leave)
 {
     if (sj_hash_map_find(&late->places, leave->call_index, 1) != NULL) {
-        return SQLITE_OK; /* a call ends once: the first list counts */
+        return SQLITE_OK; /* a call ends once: the first list that has it counts */
     }
     if (late->count >= late->max_exits) {
         late->full = true;
@@ -79,7 +79,7 @@ static int keep_exit(sj_late_exits *late, const sj_deferred_exit *leave)
     return SQLITE_OK;
 }
 
-/* Reads the next list. Returns SQLITE_ROW, SQLITE_DONE after the last, or an error. */
+/* Reads the next list. Returns SQLITE_ROW, SQLITE_DONE after the last list, or an error. */
 static int read_list(sj_late_exits *late)
 {
     const int result = sqlite3_step(late->lists);
@@ -96,7 +96,7 @@ static int read_list(sj_late_exits *late)
         return SQLITE_ROW;
     }
     while (!late->full && sj_deferred_exits_next(&reader, &leave) == SJ_OK) {
-        const int kept = keep_exit(late, &leave);
+        const int kept = add_exit(late, &leave);
         if (kept != SQLITE_OK) {
             late->started = false;
             return kept;
@@ -105,7 +105,8 @@ static int read_list(sj_late_exits *late)
     return SQLITE_ROW;
 }
 
-/* Looks up the exits of the current row of `search` in `indexes`; returns the number found. */
+/* Calls `found` for the wanted calls in the list of the current row of `search`. Returns their
+ * number. Both sequences are sorted. */
 static size_t match_list(sj_late_exits *late, const uint64_t *indexes, size_t count,
                          sj_late_exit_found found, void *context)
 {
@@ -128,7 +129,7 @@ static size_t match_list(sj_late_exits *late, const uint64_t *indexes, size_t co
     return matched;
 }
 
-/* Searches, without using memory, the lists that may name one of the calls, until all are found. */
+/* Searches the lists that may have one of the calls until all are found, without storing exits. */
 static int search_lists(sj_late_exits *late, int64_t stream_id, const uint64_t *indexes,
                         size_t count, sj_late_exit_found found, void *context)
 {
@@ -153,12 +154,12 @@ int sj_late_exits_find(sj_late_exits *late, int64_t stream_id, const uint64_t *i
     if (count == 0) {
         return SQLITE_OK;
     }
-    /* A list that names one of them belongs to a later block, with a later first call. */
+    /* A list that has one of the calls belongs to a later block, whose first call is later. */
     const int64_t after = (int64_t)indexes[count - 1];
     if (!late->started || late->stream_id != stream_id || after < late->first_call) {
         const bool again = late->started && late->stream_id == stream_id;
         const unsigned restarts = again ? late->restarts + 1 : 0;
-        start(late, stream_id, restarts < 2 ? after : 0);
+        restart(late, stream_id, restarts < 2 ? after : 0);
         late->restarts = restarts;
     }
     for (size_t i = 0; i < count && !late->full; ++i) {

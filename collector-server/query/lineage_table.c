@@ -1,21 +1,22 @@
-/* descendants(call_id) and ancestors(call_id): the calls below and above one call.
+/* The table functions descendants(call_id) and ancestors(call_id): all calls inside a call, and all
+ * calls that contain a call. They read the table `calls` of the same connection and have its
+ * columns.
  *
- * Design notes. Call ids number a stream's calls in preorder. So the descendants are the calls
- * after it while they are deeper: a walk from its block that stops at the first call that is not.
- * Ancestors are found call by call, each in its own block. Both use the `calls` table of the same
- * connection and have its columns. */
+ * Design notes. Call ids number a stream's calls in the order of entry. So the descendants are the
+ * next calls, up to the first one that is not deeper. Ancestors are read one by one, by their ids.
+ */
 #include "schema/queries/query/lineage_table.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
 typedef struct lineage_cursor {
     sqlite3_vtab_cursor base;
-    sqlite3_stmt *one;   /* the call itself */
-    sqlite3_stmt *below; /* the calls after it in its stream */
-    sqlite3_stmt *current;
+    sqlite3_stmt *one;     /* reads a call by its id */
+    sqlite3_stmt *below;   /* reads the later calls of a stream */
+    sqlite3_stmt *current; /* the statement of the two that has the current row */
     bool end;
-    int64_t of;
-    int64_t depth; /* depth of the call */
+    int64_t root_id; /* the argument: a call id */
+    int64_t depth;   /* depth of that call */
 } lineage_cursor;
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -50,12 +51,12 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static bool goes_up(const lineage_cursor *cursor)
+static bool is_ancestors(const lineage_cursor *cursor)
 {
     return sj_table_of(&cursor->base)->kind->variant;
 }
 
-static int step_up(lineage_cursor *cursor, bool has_parent, int64_t parent)
+static int read_parent(lineage_cursor *cursor, bool has_parent, int64_t parent)
 {
     sqlite3_reset(cursor->one);
     if (!has_parent) {
@@ -68,7 +69,7 @@ static int step_up(lineage_cursor *cursor, bool has_parent, int64_t parent)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static int step_down(lineage_cursor *cursor)
+static int read_descendant(lineage_cursor *cursor)
 {
     const int result = sqlite3_step(cursor->below);
     cursor->end = result != SQLITE_ROW ||
@@ -79,11 +80,11 @@ static int step_down(lineage_cursor *cursor)
 static int next_row(sqlite3_vtab_cursor *base)
 {
     lineage_cursor *cursor = (lineage_cursor *)base;
-    if (!goes_up(cursor)) {
-        return step_down(cursor);
+    if (!is_ancestors(cursor)) {
+        return read_descendant(cursor);
     }
     const bool has_parent = sqlite3_column_type(cursor->one, SJ_CALLS_PARENT_ID) != SQLITE_NULL;
-    return step_up(cursor, has_parent, sqlite3_column_int64(cursor->one, SJ_CALLS_PARENT_ID));
+    return read_parent(cursor, has_parent, sqlite3_column_int64(cursor->one, SJ_CALLS_PARENT_ID));
 }
 
 static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
@@ -94,7 +95,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     (void)argc;
     lineage_cursor *cursor = (lineage_cursor *)base;
     cursor->end = false;
-    cursor->of = sqlite3_value_int64(argv[0]);
+    cursor->root_id = sqlite3_value_int64(argv[0]);
     sqlite3_reset(cursor->one);
     sqlite3_reset(cursor->below);
     sqlite3_bind_value(cursor->one, 1, argv[0]);
@@ -103,16 +104,17 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         cursor->end = true;
         return result == SQLITE_DONE ? SQLITE_OK : result;
     }
-    if (goes_up(cursor)) {
+    if (is_ancestors(cursor)) {
         cursor->current = cursor->one;
         return next_row(base);
     }
     cursor->depth = sqlite3_column_int64(cursor->one, SJ_CALLS_DEPTH);
     cursor->current = cursor->below;
     sqlite3_reset(cursor->one);
-    sqlite3_bind_int64(cursor->below, 1, cursor->of);
-    sqlite3_bind_int64(cursor->below, 2, cursor->of | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1));
-    return step_down(cursor);
+    sqlite3_bind_int64(cursor->below, 1, cursor->root_id);
+    sqlite3_bind_int64(cursor->below, 2,
+                       cursor->root_id | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1));
+    return read_descendant(cursor);
 }
 
 static int at_end(sqlite3_vtab_cursor *base)
@@ -124,7 +126,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 {
     lineage_cursor *cursor = (lineage_cursor *)base;
     if (column == SJ_CALLS_COLUMN_COUNT) {
-        sqlite3_result_int64(context, cursor->of);
+        sqlite3_result_int64(context, cursor->root_id);
     } else {
         sqlite3_result_value(context, sqlite3_column_value(cursor->current, column));
     }

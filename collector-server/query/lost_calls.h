@@ -1,23 +1,25 @@
-/* Counts the calls that were lost before an ENTER of a block. Gaps skip numbers of calls. */
+/* Counts the calls that were lost in the gaps of a block. Lost calls have numbers in the stream,
+ * too. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_LOST_CALLS_H
 #define SJ_COLLECTOR_SERVER_QUERY_LOST_CALLS_H
 
 #include "proto/block/block.h"
 
-/* A walk over a block's gaps; all zero: at the start. */
+/* The state of a loop over a block's gaps. All zero: at the start. */
 typedef struct sj_lost_calls {
-    size_t gap, event;
-    uint32_t entered;
-    uint64_t lost;
+    size_t gap, event; /* index of the next gap, and of the next event */
+    uint32_t entered;  /* number of entries before `event` */
+    uint64_t lost;     /* number of calls lost before `gap` */
 } sj_lost_calls;
 
-/* Returns the number of calls lost before the ENTER number `row`; call it with rising numbers. */
+/* Returns the number of calls that were lost in the block before the entry of its call number
+ * `row`. Pass rows in ascending order. */
 static inline uint64_t sj_lost_calls_before(sj_lost_calls *at, const sj_block *block, uint32_t row)
 {
     for (; at->gap < block->gap_count; ++at->gap) {
         const sj_gap *gap = &block->gaps[at->gap];
         if (gap->calls == 0) {
-            continue; /* the thread only waited */
+            continue; /* a wait for the recorder, without lost calls */
         }
         for (; at->event < gap->before_event; ++at->event) {
             at->entered +=

@@ -51,7 +51,7 @@ int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Returns the number of spans that begin at or before `ns`. */
+/* Returns the number of phases that begin at or before `ns`. */
 static size_t count_begun(const sj_mark_spans *marks, int64_t ns)
 {
     return SJ_BISECT(0, marks->count, i, marks->spans[i].from_ns <= ns);

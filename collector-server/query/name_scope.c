@@ -1,21 +1,22 @@
-/* Design notes. Runtimes split the names of their methods (agent/runtimes). For all others, the
- * class precedes the last "::" outside brackets and before the arguments. A type that demanglers
- * write before names of templates ("int ns::f<int>(int)") is skipped. */
+/* Design notes. Names of methods are split by their runtime (agent/runtimes). In other names, the
+ * class ends at the last "::" outside brackets and before the arguments. The result type that
+ * demanglers write before names of templates ("int ns::f<int>(int)") is skipped. */
 #include "collector-server/query/name_scope.h"
 
 #include "agent/runtimes/runtime.h"
 
 #include <string.h>
 
-static const char anonymous[] = "(anonymous namespace)";
+static const char anonymous_namespace[] = "(anonymous namespace)";
 
-static size_t bracket_change(char sign, bool opens)
+static size_t count_bracket(char sign, bool opens)
 {
     return opens ? sign == '<' || sign == '(' || sign == '[' || sign == '{'
                  : sign == '>' || sign == ')' || sign == ']' || sign == '}';
 }
 
-/* An operator's own signs are not brackets: "operator<", "operator()", "operator->". */
+/* Returns the length of an operator's name at `at`, 0 if there is none: "operator<", "operator()",
+ * "operator->". Its signs are not brackets. */
 static size_t operator_bytes(const char *at)
 {
     static const char word[] = "operator";
@@ -44,14 +45,15 @@ size_t sj_name_class_bytes(const char *name, const char **start)
     }
     const char *begin = name;
     const char *colons = NULL;
-    const char *dot = NULL; /* of Java, whose names all have arguments */
+    const char *dot = NULL; /* ends the class in a Java name; Java names always have arguments */
     size_t depth = 0;
     for (const char *at = name; *at != '\0'; at++) {
         const size_t operator_name = depth == 0 ? operator_bytes(at) : 0;
         if (operator_name != 0) {
             at += operator_name - 1;
-        } else if (depth == 0 && strncmp(at, anonymous, sizeof(anonymous) - 1) == 0) {
-            at += sizeof(anonymous) - 2;
+        } else if (depth == 0 &&
+                   strncmp(at, anonymous_namespace, sizeof(anonymous_namespace) - 1) == 0) {
+            at += sizeof(anonymous_namespace) - 2;
         } else if (depth == 0 && *at == '(') {
             colons = colons != NULL ? colons : dot;
             break; /* arguments */
@@ -64,8 +66,8 @@ size_t sj_name_class_bytes(const char *name, const char **start)
         } else if (depth == 0 && *at == '.') {
             dot = at;
         } else {
-            depth += bracket_change(*at, true);
-            depth -= depth != 0 ? bracket_change(*at, false) : 0;
+            depth += count_bracket(*at, true);
+            depth -= depth != 0 ? count_bracket(*at, false) : 0;
         }
     }
     *start = begin;
@@ -86,8 +88,8 @@ size_t sj_name_namespace_bytes(const char *class_start, size_t bytes)
         } else if (depth == 0 && sign == ':' && i + 1 < bytes && class_start[i + 1] == ':') {
             last = i++;
         }
-        depth += bracket_change(sign, true);
-        depth -= depth != 0 ? bracket_change(sign, false) : 0;
+        depth += count_bracket(sign, true);
+        depth -= depth != 0 ? count_bracket(sign, false) : 0;
     }
     return last;
 }

@@ -1,12 +1,14 @@
-/* open_now(session_id): the calls that are open at the end of each stream's stored data. For a
- * stream that has ended, they are those of open_calls, which sums and `calls` count. For a stream
- * that is being recorded, they have no end yet, and sums do not count them (is_counted 0).
+/* Two table functions.
  *
- * open_before(session_id): the calls that were open before the first block of each stream, as in
- * flight dumps. Sums count them when they end; `calls` has no rows for them.
+ * open_now(session_id): the calls that are open at the end of each stream's stored data. The calls
+ * of a stream that has ended come from open_calls; sums count them. Sums do not count yet the open
+ * calls of a stream that is being recorded (is_counted 0).
  *
- * Design notes. A block has the calls that are open before it. So each table reads one block per
- * stream: the first one, or the last one of a stream that is being recorded. */
+ * open_before(session_id): the calls that were open before the first block of each stream. A flight
+ * dump has such calls. Sums count them when they end; `calls` has no rows for them.
+ *
+ * Design notes. A block contains the calls that were open before it. So each table reads one block
+ * per stream: the first block, or the last block of a stream that is being recorded. */
 #include "schema/queries/query/open_now_table.h"
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/scan_session.h"
@@ -27,15 +29,15 @@ typedef struct open_row {
 
 typedef struct open_now_cursor {
     sqlite3_vtab_cursor base;
-    sqlite3_stmt *ended;
-    sqlite3_stmt *blocks; /* blocks to read */
+    sqlite3_stmt *ended;  /* reads the open calls of ended streams */
+    sqlite3_stmt *blocks; /* reads the first or last block of each stream */
     sj_block_scan scan;
     open_row *rows;
     size_t count, capacity, at;
     int64_t session_id;
 } open_now_cursor;
 
-static bool is_before(const open_now_cursor *cursor)
+static bool is_open_before(const open_now_cursor *cursor)
 {
     return sj_table_of(&cursor->base)->kind->variant;
 }
@@ -80,7 +82,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-/* Allocates one more zeroed row; NULL: out of memory. */
+/* Appends a zeroed row and returns it. Returns NULL if out of memory. */
 static open_row *add_row(open_now_cursor *cursor)
 {
     if (sj_array_reserve(&cursor->rows, &cursor->capacity, cursor->count, 1,
@@ -110,7 +112,7 @@ static int load_ended(open_now_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Adds a row per frame, the outermost first. */
+/* Adds a row for each frame, the outermost first. */
 static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, size_t count)
 {
     const sj_block_scan *scan = &cursor->scan;
@@ -129,13 +131,14 @@ static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, siz
     return SQLITE_OK;
 }
 
-/* Adds the calls that were open before the block, or those that are open after it. */
+/* Adds the calls that were open before the block, for open_before, or at its end, for open_now.
+ * `deep` are the frames from stack blocks. */
 static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
 {
     sj_stack_walk walk = {0};
     const sj_block *block = &cursor->scan.block;
     sj_status status = sj_stack_walk_begin(&walk, block, deep);
-    if (status == SJ_OK && !is_before(cursor)) {
+    if (status == SJ_OK && !is_open_before(cursor)) {
         status = sj_stack_walk_run(&walk, block);
     }
     const int result = status == SJ_OK ? add_frames(cursor, walk.frames, walk.count) : SQLITE_NOMEM;
@@ -143,6 +146,7 @@ static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
     return result;
 }
 
+/* Adds the open calls of the decoded block. */
 static int load_block(open_now_cursor *cursor)
 {
     sj_block_scan *scan = &cursor->scan;
@@ -182,8 +186,8 @@ static int read_block(open_now_cursor *cursor)
     return load_block(cursor);
 }
 
-/* Returns a result that SQLite knows. */
-static int explain(const open_now_cursor *cursor, int result)
+/* Converts SJ_SCAN_NO_CLOCK to SQLITE_ERROR with a message. Returns other results unchanged. */
+static int convert_result(const open_now_cursor *cursor, int result)
 {
     if (result != SJ_SCAN_NO_CLOCK) {
         return result;
@@ -198,7 +202,7 @@ static int load_blocks(open_now_cursor *cursor)
     scan->filter = sj_scan_everything;
     int result = sj_scan_session_enter(scan, cursor->session_id);
     if (result != SQLITE_OK) {
-        return result == SQLITE_NOTFOUND ? SQLITE_OK : explain(cursor, result);
+        return result == SQLITE_NOTFOUND ? SQLITE_OK : convert_result(cursor, result);
     }
     sqlite3_bind_int64(cursor->blocks, 1, cursor->session_id);
     while ((result = sqlite3_step(cursor->blocks)) == SQLITE_ROW) {
@@ -220,7 +224,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     open_now_cursor *cursor = (open_now_cursor *)base;
     cursor->count = cursor->at = 0;
     cursor->session_id = sqlite3_value_int64(argv[0]);
-    const int result = is_before(cursor) ? SQLITE_OK : load_ended(cursor);
+    const int result = is_open_before(cursor) ? SQLITE_OK : load_ended(cursor);
     return result == SQLITE_OK ? load_blocks(cursor) : result;
 }
 

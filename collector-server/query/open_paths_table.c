@@ -1,11 +1,10 @@
-/* open_paths(session_id): how many calls of each call path were open when their streams ended
- * (open_calls), sorted by path_id. Calls without a path, for example because their sums are not
- * written yet, have the path_id NULL.
+/* The table function open_paths(session_id): how many calls of each call path were open when their
+ * streams ended (open_calls), sorted by path_id. path_id is NULL for calls without a path, for
+ * example because sums are not written yet.
  *
- * Design notes. The open calls of a stream contain each other, so their paths are looked up from
- * the outermost on. Paths fold deep recursion: a callee that is not a child belongs to the nearest
- * path above with the same function and the same caller (callgraph.h). `way` holds the paths
- * above. */
+ * Design notes. The open calls of a stream contain each other, so their paths are found from the
+ * outermost call on. Call paths fold deep recursion (callgraph.h): a folded call belongs to the
+ * nearest outer path with the same function and the same caller function. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/callgraph.h"
@@ -24,9 +23,9 @@ typedef struct open_paths_cursor {
     sqlite3_stmt *open_calls;
     sqlite3_stmt *root;
     sqlite3_stmt *child;
-    path_step *way; /* from the outermost path on */
+    path_step *way; /* the path of the latest open call and the paths above, outermost first */
     size_t way_count, way_capacity;
-    int64_t *paths; /* of each open call, sorted; 0: none */
+    int64_t *paths; /* the path_id of each open call, sorted; 0: none */
     size_t count, capacity;
     size_t from, to; /* range of the current row */
     int64_t session_id;
@@ -73,7 +72,8 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-/* Finds the child with this function of the last path of `way`, or a root path; 0: none. */
+/* Writes the path_id of the child with this function of the last path of `way`, or of a root if
+ * `way` is empty. Writes 0 if there is none. */
 static int find_child(open_paths_cursor *cursor, int64_t function_id, int64_t *path_id)
 {
     const bool is_root = cursor->way_count == 0;
@@ -87,9 +87,9 @@ static int find_child(open_paths_cursor *cursor, int64_t function_id, int64_t *p
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Cuts `way` after the path that a folded call of this function belongs to; returns false if there
- * is none. */
-static bool go_up(open_paths_cursor *cursor, int64_t function_id)
+/* Cuts `way` after the path to which a folded call of this function belongs. Returns false if such
+ * a path does not exist. */
+static bool cut_way(open_paths_cursor *cursor, int64_t function_id)
 {
     const path_step *way = cursor->way;
     if (cursor->way_count < SJ_PATH_FOLD_DEPTH) {
@@ -105,15 +105,15 @@ static bool go_up(open_paths_cursor *cursor, int64_t function_id)
     return false;
 }
 
-/* Moves to the path of an open call; `*path_id` is 0 if it has none. */
-static int step_down(open_paths_cursor *cursor, int64_t function_id, int64_t *path_id)
+/* Extends or cuts `way` to the path of the next open call. `*path_id` is 0 if the call has none. */
+static int find_path(open_paths_cursor *cursor, int64_t function_id, int64_t *path_id)
 {
     const int result = find_child(cursor, function_id, path_id);
     if (result != SQLITE_OK) {
         return result;
     }
     if (*path_id == 0) {
-        *path_id = go_up(cursor, function_id) ? cursor->way[cursor->way_count - 1].path_id : 0;
+        *path_id = cut_way(cursor, function_id) ? cursor->way[cursor->way_count - 1].path_id : 0;
         return SQLITE_OK;
     }
     if (sj_array_reserve(&cursor->way, &cursor->way_capacity, cursor->way_count, 1,
@@ -124,7 +124,7 @@ static int step_down(open_paths_cursor *cursor, int64_t function_id, int64_t *pa
     return SQLITE_OK;
 }
 
-static int load(open_paths_cursor *cursor)
+static int load_paths(open_paths_cursor *cursor)
 {
     int64_t path_id = 0;
     int result;
@@ -134,7 +134,7 @@ static int load(open_paths_cursor *cursor)
         const int64_t function_id = sqlite3_column_int64(cursor->open_calls, 1);
         cursor->way_count = is_outermost ? 0 : cursor->way_count;
         result =
-            path_id != 0 || is_outermost ? step_down(cursor, function_id, &path_id) : SQLITE_OK;
+            path_id != 0 || is_outermost ? find_path(cursor, function_id, &path_id) : SQLITE_OK;
         if (result == SQLITE_OK &&
             sj_array_reserve(&cursor->paths, &cursor->capacity, cursor->count, 1,
                              sizeof(*cursor->paths)) != SJ_OK) {
@@ -175,7 +175,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     open_paths_cursor *cursor = (open_paths_cursor *)base;
     cursor->count = cursor->to = 0;
     cursor->session_id = sqlite3_value_int64(argv[0]);
-    const int result = load(cursor);
+    const int result = load_paths(cursor);
     if (cursor->count > 0) {
         qsort(cursor->paths, cursor->count, sizeof(*cursor->paths), compare_paths);
     }

@@ -1,11 +1,13 @@
-/* contains(session_id, outer, inner [, from_ns, to_ns]): calls of one function in which another was
- * called. intervals_intersect(session_id, a, b): pairs of calls that ran at the same time, on any
- * threads. A function is its function_id or its name.
+/* Two table functions; a function is given as its function_id or its name.
  *
- * Design notes. contains merges the calls of both functions by call id, which is the order of their
- * entries in a stream. The open outer calls are on a stack. So each call is visited once, and none
- * after a stream's last outer call. intervals_intersect sweeps over both functions by entry time,
- * with the calls that run. A call that never ended runs for ever. */
+ * contains(session_id, outer, inner [, from_ns, to_ns]): the calls of one function that contain
+ * calls of another one. intervals_intersect(session_id, a, b): pairs of calls of two functions that
+ * ran at the same time, on any threads.
+ *
+ * Design notes. contains merges the calls of both functions by call id, which is the order of entry
+ * in a stream. A stack holds the open outer calls. Calls after a stream's last outer call are
+ * skipped. intervals_intersect merges the calls of both functions by entry time, and keeps the
+ * running calls. A call that never ended runs for ever. */
 #include "schema/queries/query/overlap_table.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
@@ -15,26 +17,25 @@
 
 enum { REQUIRED = 3, CONTAINS_COLUMNS = 8, INTERSECT_COLUMNS = 5 };
 
-/* Arguments of both tables; those of contains limit the entry of its outer calls. */
+/* The optional arguments of contains: limits for the entries of its outer calls. */
 enum { ARGUMENT_FROM = REQUIRED, ARGUMENT_TO, ARGUMENTS };
 
 /* Parameters of the statements. */
 enum { BIND_SESSION = 1, BIND_FUNCTION, BIND_FROM, BIND_TO, BIND_CALL };
 
-/* A call of a function, as the statements give it. */
 typedef struct spanned_call {
-    int64_t call_id, stream_id, start_ns, end_ns; /* INT64_MAX: it never ended */
+    int64_t call_id, stream_id, start_ns;
+    int64_t end_ns; /* INT64_MAX: the call never ended */
     int64_t depth;
 } spanned_call;
 
-/* An outer call, and the calls in it. */
+/* An outer call, and sums of the inner calls in it. */
 typedef struct container {
     spanned_call call;
-    int64_t inner_calls, inner_ns;
-    /* first inner call: its id, and its entry after that of the outer call */
-    int64_t first_id, first_ns;
+    int64_t inner_calls, inner_ns; /* inner_ns counts the time of nested inner calls once */
+    int64_t first_id, first_ns;    /* first inner call; time since the outer call's entry */
     int64_t longest_id, longest_ns;
-    int64_t covered_to; /* nested inner calls count once in inner_ns */
+    int64_t covered_to; /* end of the latest inner call in inner_ns */
 } container;
 
 typedef struct pair {
@@ -43,21 +44,21 @@ typedef struct pair {
 
 typedef struct overlap_cursor {
     sqlite3_vtab_cursor base;
-    sqlite3_stmt *sides[2];
-    spanned_call next[2]; /* the next call of each side */
+    sqlite3_stmt *sides[2]; /* reads the calls of outer and inner, or of a and b */
+    spanned_call next[2];   /* the next call of each side */
     bool has_next[2];
-    container *open;
+    container *open; /* contains: open outer calls, a stack */
     size_t open_count, open_capacity;
-    container *done; /* rows of contains, in the order in which calls ended */
+    container *done; /* contains: rows, in the order in which the outer calls ended */
     size_t done_count, done_capacity;
-    spanned_call *running[2];
+    spanned_call *running[2]; /* intervals_intersect: calls of each side that run */
     size_t running_count[2], running_capacity[2];
-    pair *pairs; /* pairs of the current entry */
+    pair *pairs; /* intervals_intersect: rows for the latest call */
     size_t pair_count, pair_capacity;
-    size_t at;
-    int64_t number;
+    size_t at;      /* current row in `done` or `pairs` */
+    int64_t number; /* row number */
     int64_t session_id;
-    sqlite3_stmt *above; /* tells whether a call is above another one */
+    sqlite3_stmt *above; /* returns a row if call ?2 is an ancestor of call ?1 */
 } overlap_cursor;
 
 static bool is_intersect(const overlap_cursor *cursor)
@@ -128,8 +129,9 @@ static int step_side(overlap_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* True if `outer` contains `next`. Times decide, unless a call is entered in the nanosecond in
- * which the outer one ends: its caller may be a later call. */
+/* True if `outer` contains `next`. Compares times, except if `next` is entered in the nanosecond in
+ * which `outer` ends. Then a later call may contain `next`, so the function reads the ancestors of
+ * `next`. */
 static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const spanned_call *next)
 {
     if (outer->stream_id != next->stream_id || outer->depth >= next->depth ||
@@ -147,9 +149,9 @@ static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const s
     return is_above;
 }
 
-/* Moves outer calls that had ended when `next` was entered to the rows, if they contain
- * anything. */
-static bool close_outer(overlap_cursor *cursor, const spanned_call *next)
+/* Removes the open outer calls that do not contain `next` (NULL: all). Makes rows of the outer
+ * calls that have inner calls. Returns false if out of memory. */
+static bool close_outer_calls(overlap_cursor *cursor, const spanned_call *next)
 {
     while (cursor->open_count != 0) {
         const container *last = &cursor->open[cursor->open_count - 1];
@@ -168,7 +170,7 @@ static bool close_outer(overlap_cursor *cursor, const spanned_call *next)
     return true;
 }
 
-static void count_inner(container *outer, const spanned_call *inner)
+static void add_inner_call(container *outer, const spanned_call *inner)
 {
     const bool ended = inner->end_ns != INT64_MAX;
     const int64_t duration = ended ? inner->end_ns - inner->start_ns : 0;
@@ -188,9 +190,9 @@ static void count_inner(container *outer, const spanned_call *inner)
     }
 }
 
-static bool open_outer(overlap_cursor *cursor, const spanned_call *call)
+static bool open_outer_call(overlap_cursor *cursor, const spanned_call *call)
 {
-    if (!close_outer(cursor, call) ||
+    if (!close_outer_calls(cursor, call) ||
         sj_array_reserve(&cursor->open, &cursor->open_capacity, cursor->open_count, 1,
                          sizeof(*cursor->open)) != SJ_OK) {
         return false;
@@ -207,7 +209,7 @@ static int skip_streams(overlap_cursor *cursor)
     return step_side(cursor, 1);
 }
 
-/* Takes the next call by its id. A call of both sides is first an inner one. */
+/* Processes the next call by its id. A call of both sides is first counted as an inner call. */
 static int merge(overlap_cursor *cursor)
 {
     if (cursor->open_count == 0 && cursor->has_next[0] && cursor->has_next[1] &&
@@ -218,19 +220,19 @@ static int merge(overlap_cursor *cursor)
         cursor->has_next[1] &&
         (!cursor->has_next[0] || cursor->next[1].call_id <= cursor->next[0].call_id);
     const int side = is_inner ? 1 : 0;
-    bool whole;
+    bool is_done;
     if (is_inner) {
-        whole = close_outer(cursor, &cursor->next[1]);
-        for (size_t i = 0; whole && i < cursor->open_count; ++i) {
-            count_inner(&cursor->open[i], &cursor->next[1]);
+        is_done = close_outer_calls(cursor, &cursor->next[1]);
+        for (size_t i = 0; is_done && i < cursor->open_count; ++i) {
+            add_inner_call(&cursor->open[i], &cursor->next[1]);
         }
     } else {
-        whole = open_outer(cursor, &cursor->next[0]);
+        is_done = open_outer_call(cursor, &cursor->next[0]);
     }
-    return whole ? step_side(cursor, side) : SQLITE_NOMEM;
+    return is_done ? step_side(cursor, side) : SQLITE_NOMEM;
 }
 
-/* Fills `done` with the next outer calls that contain something. */
+/* Fills `done` with the next outer calls that contain inner calls. */
 static int next_containers(overlap_cursor *cursor)
 {
     int result = SQLITE_OK;
@@ -239,14 +241,14 @@ static int next_containers(overlap_cursor *cursor)
            (cursor->has_next[0] || cursor->open_count != 0)) {
         if (cursor->has_next[0] || cursor->has_next[1]) {
             result = merge(cursor);
-        } else if (!close_outer(cursor, NULL)) {
+        } else if (!close_outer_calls(cursor, NULL)) {
             result = SQLITE_NOMEM;
         }
     }
     return result;
 }
 
-static void drop_ended(overlap_cursor *cursor, int side, int64_t now_ns)
+static void remove_ended(overlap_cursor *cursor, int side, int64_t now_ns)
 {
     size_t kept = 0;
     for (size_t i = 0; i < cursor->running_count[side]; ++i) {
@@ -265,8 +267,8 @@ static int sweep(overlap_cursor *cursor)
                                             : cursor->next[1].start_ns < cursor->next[0].start_ns;
     const spanned_call call = cursor->next[side];
     const int other = !side;
-    drop_ended(cursor, other, call.start_ns);
-    drop_ended(cursor, side, call.start_ns);
+    remove_ended(cursor, other, call.start_ns);
+    remove_ended(cursor, side, call.start_ns);
     for (size_t i = 0; i < cursor->running_count[other]; ++i) {
         const spanned_call *beside = &cursor->running[other][i];
         if (beside->call_id == call.call_id) {
@@ -313,8 +315,8 @@ static int next_row(sqlite3_vtab_cursor *base)
     return is_intersect(cursor) ? next_pairs(cursor) : next_containers(cursor);
 }
 
-/* Returns an argument, or `otherwise` if it is not given or NULL. */
-static int64_t moment_of(int given, sqlite3_value **argv, int number, int64_t otherwise)
+/* Returns the integer argument `number`, or `otherwise` if it is not given or NULL. */
+static int64_t read_argument(int given, sqlite3_value **argv, int number, int64_t otherwise)
 {
     const int before = __builtin_popcount((unsigned)given & ((1u << number) - 1));
     return (given >> number & 1) == 0 || sqlite3_value_type(argv[before]) == SQLITE_NULL
@@ -342,13 +344,13 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     (void)plan;
     (void)argc;
     overlap_cursor *cursor = (overlap_cursor *)base;
-    const int64_t from_ns = moment_of(given, argv, ARGUMENT_FROM, INT64_MIN);
-    const int64_t to_ns = moment_of(given, argv, ARGUMENT_TO, INT64_MAX);
+    const int64_t from_ns = read_argument(given, argv, ARGUMENT_FROM, INT64_MIN);
+    const int64_t to_ns = read_argument(given, argv, ARGUMENT_TO, INT64_MAX);
     cursor->session_id = sqlite3_value_int64(argv[0]);
     cursor->number = 0;
     cursor->open_count = cursor->done_count = cursor->pair_count = cursor->at = 0;
     int result = start_side(cursor, 0, argv[1], from_ns, to_ns);
-    if (result == SQLITE_OK) { /* an outer call may run beyond the window */
+    if (result == SQLITE_OK) { /* without to_ns: outer calls may run longer */
         result = start_side(cursor, 1, argv[2], from_ns, INT64_MAX);
     }
     if (result != SQLITE_OK) {

@@ -1,28 +1,28 @@
-/* percentile(value, p) and histogram(value): aggregates over any values, in the bins of stored
- * histograms, so that memory does not depend on their number. */
+/* The SQL aggregates percentile(value, p) and histogram(value), for numbers from 0 on. They count
+ * values in the bins of stored histograms, so memory does not depend on the number of values. */
 #include "collector-server/query/query_state.h"
 #include "proto/callgraph/histogram.h"
 
 #include <stdbool.h>
 
 typedef struct value_bins {
-    bool used; /* there was a value */
+    bool used; /* a value was added */
     double percent;
     int64_t least, most; /* valid if used */
     sj_histogram bins;
 } value_bins;
 
-/* Adds argv[0]; ignores NULL, like every aggregate. */
+/* Adds a value; ignores NULL. Returns NULL after setting an error. */
 static value_bins *add_value(sqlite3_context *context, sqlite3_value *value)
 {
-    value_bins *made = sqlite3_aggregate_context(context, sizeof(*made));
-    if (made == NULL) {
+    value_bins *state = sqlite3_aggregate_context(context, sizeof(*state));
+    if (state == NULL) {
         sqlite3_result_error_nomem(context);
         return NULL;
     }
     const int type = sqlite3_value_numeric_type(value);
     if (type == SQLITE_NULL) {
-        return made;
+        return state;
     }
     const int64_t number = sqlite3_value_int64(value);
     if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || number < 0) {
@@ -33,40 +33,40 @@ static value_bins *add_value(sqlite3_context *context, sqlite3_value *value)
             -1);
         return NULL;
     }
-    made->least = made->used && made->least < number ? made->least : number;
-    made->most = made->used && made->most > number ? made->most : number;
-    made->used = true;
-    if (sj_histogram_add(&made->bins, (uint64_t)number, 1) != SJ_OK) {
+    state->least = state->used && state->least < number ? state->least : number;
+    state->most = state->used && state->most > number ? state->most : number;
+    state->used = true;
+    if (sj_histogram_add(&state->bins, (uint64_t)number, 1) != SJ_OK) {
         sqlite3_result_error_nomem(context);
         return NULL;
     }
-    return made;
+    return state;
 }
 
 static void percentile_step(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    value_bins *made = add_value(context, argv[0]);
-    if (made == NULL) {
+    value_bins *state = add_value(context, argv[0]);
+    if (state == NULL) {
         return;
     }
-    made->percent = sqlite3_value_double(argv[1]);
+    state->percent = sqlite3_value_double(argv[1]);
     if (sqlite3_value_numeric_type(argv[1]) == SQLITE_TEXT ||
-        !(made->percent >= 0.0 && made->percent <= 100.0)) {
+        !(state->percent >= 0.0 && state->percent <= 100.0)) {
         sqlite3_result_error(context, "a percentile lies between 0 and 100", -1);
     }
 }
 
 static void percentile_final(sqlite3_context *context)
 {
-    value_bins *made = sqlite3_aggregate_context(context, 0);
-    if (made != NULL && made->used) {
-        const sj_quantile found = sj_histogram_find_quantile(&made->bins, made->percent / 100);
+    value_bins *state = sqlite3_aggregate_context(context, 0);
+    if (state != NULL && state->used) {
+        const sj_quantile found = sj_histogram_find_quantile(&state->bins, state->percent / 100);
         sqlite3_result_int64(
-            context, sj_quantile_within(&found, (int64_t)found.value, made->least, made->most));
+            context, sj_quantile_within(&found, (int64_t)found.value, state->least, state->most));
     }
-    if (made != NULL) {
-        sj_histogram_deinit(&made->bins);
+    if (state != NULL) {
+        sj_histogram_deinit(&state->bins);
     }
 }
 
@@ -78,14 +78,14 @@ static void histogram_step(sqlite3_context *context, int argc, sqlite3_value **a
 
 static void histogram_final(sqlite3_context *context)
 {
-    value_bins *made = sqlite3_aggregate_context(context, 0);
-    if (made == NULL) {
-        return; /* no rows: NULL */
+    value_bins *state = sqlite3_aggregate_context(context, 0);
+    if (state == NULL) {
+        return; /* no rows: the result is NULL */
     }
-    if (made->used) {
-        sj_result_histogram(context, &made->bins);
+    if (state->used) {
+        sj_result_histogram(context, &state->bins);
     }
-    sj_histogram_deinit(&made->bins);
+    sj_histogram_deinit(&state->bins);
 }
 
 int sj_register_percentiles(sj_query_state *state)

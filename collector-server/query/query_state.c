@@ -52,7 +52,7 @@ static void query_warnings(sqlite3_context *context, int argc, sqlite3_value **a
     (void)argv;
     sj_query_state *state = sqlite3_user_data(context);
     if (state->warning_count == 0) {
-        return; /* NULL */
+        return; /* the result is NULL */
     }
     sqlite3_str *lines = sqlite3_str_new(state->database);
     for (unsigned i = 0; i < state->warning_count; ++i) {

@@ -1,5 +1,4 @@
-/* State that the tables and functions of one connection share: the blocks that could not be
- * read. */
+/* The state that the tables and functions of one connection share. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
 #define SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
 
@@ -17,20 +16,20 @@ typedef struct sj_query_state {
     sqlite3 *database;   /* borrowed: the connection owns the state */
     unsigned references; /* modules and functions that use the state */
     unsigned warning_count;
-    uint64_t warnings_left_out;
-    struct sj_sums_cache *sums; /* borrowed; NULL: sums of blocks are not kept */
-    /* The decoder of the previous walk, kept for the next one because it uses several megabytes.
-     * NULL: none is idle. */
+    uint64_t warnings_left_out; /* number of warnings after the first SJ_QUERY_MAX_WARNINGS */
+    struct sj_sums_cache *sums; /* borrowed; NULL: no cache */
+    /* The decoder of an earlier scan, for the next scan to reuse, because a decoder takes several
+     * megabytes. NULL: none. */
     struct sj_block_decoder *idle_decoder;
     sj_query_warning warnings[SJ_QUERY_MAX_WARNINGS];
 } sj_query_state;
 
-/* Records, once per block, why its calls are missing from results. Owns `text` (sqlite3_malloc);
- * NULL is ignored. */
+/* Records why the calls of a block are missing in results, once per block. Takes ownership of
+ * `text` (sqlite3_malloc). Ignores NULL. */
 void sj_query_warn(sj_query_state *state, int64_t block_id, char *text);
 
-/* Registration functions, one per file. Each returns an SQLite result code. `state` is borrowed
- * until the destructor of the module or function calls sj_query_state_release. */
+/* Register the tables and functions of one file each. Return an SQLite result code. A registered
+ * module or function holds a reference to `state` until SQLite destroys it. */
 int sj_register_warnings(sj_query_state *state);
 int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
@@ -51,12 +50,14 @@ int sj_register_session_set(sj_query_state *state);
 int sj_register_open_paths(sj_query_state *state);
 int sj_register_open_now(sj_query_state *state);
 
-/* Returns a stored histogram as the result of an SQL function. */
 struct sj_histogram;
+
+/* Sets a histogram, encoded as a blob, as the result of an SQL function. */
 void sj_result_histogram(sqlite3_context *context, const struct sj_histogram *histogram);
 
-/* Reference counting: sj_query_state_hold adds a reference. sj_query_state_release removes one, and
- * frees the state with the last; it has the signature of an SQLite destructor. */
+/* sj_query_state_hold adds a reference and returns `state`. sj_query_state_release removes a
+ * reference, and frees the state after the last one. It has the signature of an SQLite
+ * destructor. */
 sj_query_state *sj_query_state_hold(sj_query_state *state);
 void sj_query_state_release(void *state);
 

@@ -21,17 +21,18 @@ static sj_status read_outline(const sj_block_scan *scan, outline_rows *outline)
                                        outline->floor_ticks, outline->calls, &outline->count);
 }
 
-/* Returns the caller of a row: the last listed call one level up. If there is none, the caller was
- * open when the block began, because a caller takes at least as long as its callee. */
+/* Returns the row of a call's caller. If the outline lacks the caller, the caller was open when the
+ * block began: a caller lasts at least as long as its callee. `last` is the previous row. */
 static uint32_t find_parent(const sj_block_rows *rows, uint32_t *last, uint32_t row)
 {
     const uint32_t depth = rows->depths[row];
-    uint32_t above = *last;
-    while (above != SJ_ROW_NO_PARENT && rows->depths[above] >= depth) {
-        above = rows->parents[above];
+    uint32_t caller = *last;
+    while (caller != SJ_ROW_NO_PARENT && rows->depths[caller] >= depth) {
+        caller = rows->parents[caller];
     }
     *last = row;
-    return above != SJ_ROW_NO_PARENT && rows->depths[above] + 1 == depth ? above : SJ_ROW_NO_PARENT;
+    return caller != SJ_ROW_NO_PARENT && rows->depths[caller] + 1 == depth ? caller
+                                                                           : SJ_ROW_NO_PARENT;
 }
 
 static int fill_rows(sj_block_scan *scan, const outline_rows *outline)

@@ -1,4 +1,3 @@
-/* The session of a walk: its clock, its modules, and the filter converted to them. */
 #include "collector-server/query/scan_session.h"
 
 #include "collector-server/query/session_clock.h"
@@ -81,8 +80,8 @@ static void find_functions(sj_scan_session *session, const sj_scan_filter *filte
     }
 }
 
-/* Returns the first tick whose time is `ns` or later; UINT64_MAX: none. Ticks before the session's
- * start have negative times, rounded towards it. */
+/* Returns the first tick whose time is `ns` or later, and UINT64_MAX if no tick is that late. Ticks
+ * before the session's start have negative times, rounded towards 0. */
 static uint64_t first_tick_at(const sj_scan_session *session, int64_t ns)
 {
     const uint64_t start = session->started_ticks;
@@ -108,7 +107,8 @@ static void convert_bounds(sj_scan_session *session, const sj_scan_filter *filte
         }
         session->last_start = beyond == UINT64_MAX ? UINT64_MAX : beyond - 1;
     }
-    /* An end minus a start, both rounded down, may exceed the rounded duration by 1 ns. */
+    /* The shown duration is the end minus the start, both rounded down. It can exceed the rounded
+     * down duration by 1 ns. */
     session->min_duration = filter->min_duration_ns > 1
                                 ? sj_ns_to_ticks_ceil(&session->scale, filter->min_duration_ns - 1)
                                 : 0;

@@ -10,7 +10,7 @@
 
 struct sj_session_changes {
     int64_t data_version;
-    json_t *known;    /* id -> row */
+    json_t *known;    /* session rows of the previous poll, by id */
     json_t *recorded; /* ids of the sessions that were being recorded at the previous poll */
 };
 
@@ -47,9 +47,10 @@ static bool read_data_version(sqlite3 *database, int64_t *version)
     return found;
 }
 
-/* Returns the newest sessions, those being recorded, and those that were at the previous poll: an
- * old session may have just ended. NULL: they cannot be read now. */
-static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
+/* Returns the rows of the newest sessions, of the sessions being recorded, and of those in
+ * `recorded`, because an old session may have just ended. Returns NULL if they cannot be read
+ * now. */
+static json_t *read_watched_sessions(sqlite3 *database, const json_t *recorded)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
@@ -67,8 +68,8 @@ static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
     return rows;
 }
 
-/* Returns the ids of the sessions that are being recorded (owned by the caller). */
-static json_t *recorded_of(const json_t *rows)
+/* The caller owns the list. */
+static json_t *list_recorded(const json_t *rows)
 {
     json_t *ids = json_array();
     size_t index;
@@ -83,8 +84,8 @@ static json_t *recorded_of(const json_t *rows)
     return ids;
 }
 
-/* Returns the rows that differ from the known ones (owned by the caller). */
-static json_t *changed_of(const json_t *rows, const json_t *known)
+/* Returns the rows that are new or differ from the known rows. The caller owns the list. */
+static json_t *list_changed(const json_t *rows, const json_t *known)
 {
     json_t *items = json_array();
     size_t index;
@@ -99,7 +100,7 @@ static json_t *changed_of(const json_t *rows, const json_t *known)
     return items;
 }
 
-static json_t *by_id(const json_t *rows)
+static json_t *index_by_id(const json_t *rows)
 {
     json_t *known = json_object();
     size_t index;
@@ -117,13 +118,13 @@ json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database)
     if (!read_data_version(database, &version) || version == changes->data_version) {
         return NULL;
     }
-    json_t *rows = watched_sessions(database, changes->recorded);
+    json_t *rows = read_watched_sessions(database, changes->recorded);
     if (rows == NULL) {
         return NULL;
     }
-    json_t *known = by_id(rows);
-    json_t *recorded = recorded_of(rows);
-    json_t *items = changed_of(rows, changes->known);
+    json_t *known = index_by_id(rows);
+    json_t *recorded = list_recorded(rows);
+    json_t *items = list_changed(rows, changes->known);
     json_decref(rows);
     if (known == NULL || recorded == NULL || items == NULL) {
         json_decref(known);

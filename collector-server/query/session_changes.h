@@ -1,4 +1,4 @@
-/* Finds sessions that are new or changed since the previous poll. Not thread-safe. */
+/* Finds sessions that are new or that changed since the previous poll. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_CHANGES_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_CHANGES_H
 
@@ -7,15 +7,18 @@
 
 typedef struct sj_session_changes sj_session_changes;
 
-/* It compares the newest sessions and all that are being recorded, up to a maximum. */
+/* A poll compares the NEWEST sessions and the sessions that are being recorded, at most MAX
+ * together. */
 enum { SJ_SESSION_CHANGES_NEWEST = 200, SJ_SESSION_CHANGES_MAX = 1000 };
 
-sj_session_changes *sj_session_changes_new(void); /* NULL: out of memory */
-void sj_session_changes_free(sj_session_changes *changes);
+/* Returns NULL if out of memory. */
+sj_session_changes *sj_session_changes_new(void);
+void sj_session_changes_free(sj_session_changes *changes); /* NULL is allowed */
 
-/* Returns {"items": [...]} with rows as in /api/v1/sessions, owned by the caller. Returns NULL if
- * nothing changed (which costs one pragma), or if the database cannot be read now; the next poll
- * then includes the changes. The first poll returns every session. */
+/* Returns {"items": [...]} with rows as in /api/v1/sessions; the caller owns the result. Returns
+ * NULL if nothing changed, if out of memory, or if the database cannot be read now. After the last
+ * two, the next poll includes the changes. The first poll returns every compared session. If no
+ * connection changed the database, a poll runs one pragma only. Blocks on the database. */
 json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database);
 
 #endif

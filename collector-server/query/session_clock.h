@@ -8,9 +8,10 @@
 #include <sqlite3.h>
 #include <stddef.h>
 
-/* Reads the clock of a session. Returns SQLITE_OK, SQLITE_NOTFOUND if there is no such session,
- * SJ_SCAN_NO_CLOCK if its clock is invalid, or SQLite's error. `statement` caches the prepared
- * statement: NULL at first; the caller finalizes it. */
+/* Writes the length of a tick to `scale` and the session's first tick to `started_ticks`. Returns
+ * SQLITE_OK, SQLITE_NOTFOUND if the session does not exist, SJ_SCAN_NO_CLOCK if its clock is
+ * invalid, or SQLite's error. `*statement` caches the prepared statement. The caller sets it to
+ * NULL before the first call and finalizes it after the last. */
 int sj_session_clock_read(sqlite3 *database, sqlite3_stmt **statement, int64_t session_id,
                           sj_tick_scale *scale, uint64_t *started_ticks);
 

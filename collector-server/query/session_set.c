@@ -1,6 +1,6 @@
-/* Design notes. A set becomes one SELECT. Each group is a WHERE clause with quoted values, groups
- * are joined by UNION, and plain session_ids form one list. A user's text is only ever a quoted
- * value in it. */
+/* Design notes. A set becomes one SQL query. Each group is a SELECT, and UNION joins the groups.
+ * The groups that are one session_id each share a SELECT. The user's text gets into the query only
+ * as quoted values or as digits. */
 #include "collector-server/query/session_set.h"
 
 #include "proto/base/array.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers from SHOWN_DIGITS on, the length that lists show of uuids, may be the beginning of
- * one. */
+/* Lists of sessions show the first SHOWN_DIGITS digits of a uuid. A number with as many digits or
+ * more may be the beginning of a uuid. */
 enum { FILTER_BYTES = 16384, SHOWN_DIGITS = 8 };
 
 typedef struct filter_kind {
@@ -37,13 +37,14 @@ static bool begins(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_made_of(const char *text, const char *letters)
+static bool consists_of(const char *text, const char *letters)
 {
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';
 }
 
-/* Tags are a JSON object: "tag:key" asks whether it has the key, "tag:key=value" for the value. */
-static char *tag_condition_of(const char *column, const char *tag)
+/* Returns a condition on a JSON object of tags: "key" wants the key with any value, "key=value"
+ * wants that value. The caller frees it with sqlite3_free. Returns NULL if out of memory. */
+static char *format_tag_condition(const char *column, const char *tag)
 {
     const char *equals = strchr(tag, '=');
     if (equals == NULL) {
@@ -55,15 +56,15 @@ static char *tag_condition_of(const char *column, const char *tag)
                            column, (int)(equals - tag), tag, equals + 1);
 }
 
-static char *tag_condition(const char *tag)
+static char *session_tag_condition(const char *tag)
 {
-    return tag_condition_of("s.tags", tag);
+    return format_tag_condition("s.tags", tag);
 }
 
-/* The current tags of the device, not those at the recording. */
+/* Compares the tags that the device has now, not its tags during the recording. */
 static char *device_tag_condition(const char *tag)
 {
-    char *inner = tag_condition_of("d.tags", tag);
+    char *inner = format_tag_condition("d.tags", tag);
     char *condition =
         inner != NULL ? sqlite3_mprintf(
                             "s.device_id IN (SELECT d.device_id FROM devices AS d WHERE %s)", inner)
@@ -72,8 +73,8 @@ static char *device_tag_condition(const char *tag)
     return condition;
 }
 
-/* Returns the condition of one filter (sqlite3_malloc); NULL if `filter` is not a filter, or if out
- * of memory. */
+/* The caller frees the condition with sqlite3_free. Returns NULL if `filter` is not a filter, or if
+ * out of memory. */
 static char *filter_condition(const char *filter)
 {
     if (strcmp(filter, "all") == 0) {
@@ -83,7 +84,7 @@ static char *filter_condition(const char *filter)
         return sqlite3_mprintf(kinds[6].condition, "1");
     }
     if (begins(filter, "tag:") && filter[4] != '\0') {
-        return tag_condition(filter + 4);
+        return session_tag_condition(filter + 4);
     }
     if (begins(filter, "device-tag:") && filter[11] != '\0') {
         return device_tag_condition(filter + 11);
@@ -97,26 +98,26 @@ static char *filter_condition(const char *filter)
             return sqlite3_mprintf(kinds[i].condition, filter + length);
         }
     }
-    if (is_made_of(filter, "0123456789") && strlen(filter) < 19) {
+    if (consists_of(filter, "0123456789") && strlen(filter) < 19) {
         return sqlite3_mprintf(strlen(filter) < SHOWN_DIGITS
                                    ? "s.session_id = %s"
                                    : "(s.session_id = %s OR (hex(s.uuid) LIKE '%s%%' AND NOT "
                                      "EXISTS (SELECT 1 FROM sessions WHERE session_id = %s)))",
                                filter, filter, filter);
     }
-    if (is_made_of(filter, "0123456789abcdefABCDEF") && strlen(filter) >= 4) {
+    if (consists_of(filter, "0123456789abcdefABCDEF") && strlen(filter) >= 4) {
         return sqlite3_mprintf("lower(hex(s.uuid)) LIKE lower(%Q) || '%%'", filter);
     }
     return NULL;
 }
 
-/* Appends the SELECT of one group; its filters are separated by '+'. */
+/* Appends the SELECT of a group. Overwrites each '+' between its filters. */
 static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
 {
-    bool marked = false;
+    bool has_mark = false;
     sqlite3_str *conditions = sqlite3_str_new(NULL);
-    char *rest = group;
-    for (char *filter; (filter = strsep(&rest, "+")) != NULL;) {
+    char *remaining = group;
+    for (char *filter; (filter = strsep(&remaining, "+")) != NULL;) {
         char *condition = filter_condition(filter);
         if (condition == NULL) {
             sqlite3_free(sqlite3_str_finish(conditions));
@@ -127,21 +128,21 @@ static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
                            "until: mark: with a value; join with + (and) and , (or)",
                            filter);
         }
-        marked = marked || begins(filter, "mark:");
+        has_mark = has_mark || begins(filter, "mark:");
         sqlite3_str_appendf(conditions, " AND %s", condition);
         sqlite3_free(condition);
     }
     char *text = sqlite3_str_finish(conditions);
     sqlite3_str_appendf(sql,
-                        marked ? sj_session_set_marks_sql
-                               : "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE 1%s",
+                        has_mark ? sj_session_set_marks_sql
+                                 : "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE 1%s",
                         sqlite3_str_length(sql) != 0 ? " UNION " : "",
                         text != NULL ? text : " AND 0");
     sqlite3_free(text);
     return text != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
 }
 
-/* Appends the SELECT of the groups that are one session_id each; frees `ids`. */
+/* Appends the SELECT for a list of session_ids, if there are any; frees `ids`. */
 static void add_ids(sqlite3_str *sql, sqlite3_str *ids)
 {
     char *list = sqlite3_str_finish(ids);
@@ -207,9 +208,9 @@ sj_status sj_session_set_read(sqlite3 *database, const char *text, size_t most, 
     sqlite3_str *sql = sqlite3_str_new(database);
     sj_status status = SJ_OK;
     sqlite3_str *ids = sqlite3_str_new(database);
-    char *rest = copy;
-    for (char *group; status == SJ_OK && (group = strsep(&rest, ",")) != NULL;) {
-        if (is_made_of(group, "0123456789") && strlen(group) < SHOWN_DIGITS) {
+    char *remaining = copy;
+    for (char *group; status == SJ_OK && (group = strsep(&remaining, ",")) != NULL;) {
+        if (consists_of(group, "0123456789") && strlen(group) < SHOWN_DIGITS) {
             sqlite3_str_appendf(ids, "%s%s", sqlite3_str_length(ids) != 0 ? "," : "", group);
         } else {
             status = add_group(sql, group, error);

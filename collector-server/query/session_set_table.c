@@ -1,5 +1,5 @@
-/* session_set(sessions): the sessions that a text names (session_set.h), once per sample. With a
- * mark, that is once for each time between its begin and end. */
+/* session_set(sessions): a row for each sample of the sessions that a text names
+ * (session_set.h). */
 #include "collector-server/query/session_set.h"
 #include "collector-server/query/table_function.h"
 
@@ -76,7 +76,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     } else if (column == COLUMN_TO_NS && sample->windowed) {
         sqlite3_result_int64(context, sample->to_ns);
     }
-    return SQLITE_OK; /* the argument is not returned: it was a constant */
+    return SQLITE_OK; /* the column of the argument stays NULL */
 }
 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)

@@ -4,14 +4,14 @@ static int open_file(sj_spill_file *spill)
 {
     const int flags = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
                       SQLITE_OPEN_EXCLUSIVE | SQLITE_OPEN_DELETEONCLOSE;
-    int got = 0;
+    int out_flags = 0;
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     sqlite3_file *file = vfs != NULL ? sqlite3_malloc(vfs->szOsFile) : NULL;
     if (file == NULL) {
         return SQLITE_NOMEM;
     }
     file->pMethods = NULL;
-    const int result = vfs->xOpen(vfs, NULL, file, flags, &got);
+    const int result = vfs->xOpen(vfs, NULL, file, flags, &out_flags);
     if (result != SQLITE_OK) {
         sqlite3_free(file);
         return result;

@@ -1,5 +1,5 @@
-/* Design notes. SQLite's own function does the work, on a private connection in memory, because a
- * replaced function cannot be called on its connection. */
+/* Design notes. A bounded function replaces SQLite's function of the same name on the query's
+ * connection. So it runs SQLite's function on a private in-memory database. */
 #include "collector-server/query/sql_bounds.h"
 
 #include <limits.h>
@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The work is a product of lengths. Most comparisons of instr() and replace() are of whole machine
- * words, those of a character set or pattern of one character, those of JSON of a whole key. */
+/* The limits differ, because the functions compare at different speeds. instr() and replace()
+ * compare several bytes in a step, and json_patch() a whole key. trim(), like() and glob() compare
+ * one character. */
 typedef struct bounded_kind {
     const char *name;
     int count;         /* number of arguments; -1: any */
-    int64_t most_work; /* 0: the padding is limited */
+    int64_t most_work; /* limit of length 1 * length 2, in bytes squared; 0: padding is limited */
 } bounded_kind;
 
 static const bounded_kind kinds[] = {
@@ -34,8 +35,8 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 typedef struct bounded_function {
     const bounded_kind *kind;
     int64_t max_bytes;
-    sqlite3 *own;            /* in memory */
-    sqlite3_stmt *statement; /* for `count` arguments */
+    sqlite3 *memory_database; /* NULL until the first call */
+    sqlite3_stmt *statement;  /* calls the function with `count` arguments */
     int count;
 } bounded_function;
 
@@ -43,12 +44,12 @@ static void release(void *held)
 {
     bounded_function *function = held;
     sqlite3_finalize(function->statement);
-    sqlite3_close(function->own);
+    sqlite3_close(function->memory_database);
     sqlite3_free(function);
 }
 
-/* Returns the number at `*at`: digits, or '*' for the next argument, which SQLite reads as an
- * int. */
+/* Returns the width or precision at `*at`, and moves `*at` behind it. A '*' takes the next
+ * argument, cut to an int as SQLite does. */
 static int64_t read_count(const char **at, sqlite3_value **values, int count, int *used)
 {
     if (**at == '*') {
@@ -64,8 +65,8 @@ static int64_t read_count(const char **at, sqlite3_value **values, int count, in
     return number;
 }
 
-/* Returns the sum of the widths and precisions of a format. */
-static int64_t padding(const char *format, sqlite3_value **values, int count)
+/* Returns the sum of the widths and precisions of a format, in bytes. */
+static int64_t sum_padding(const char *format, sqlite3_value **values, int count)
 {
     int64_t sum = 0;
     int used = 0;
@@ -95,15 +96,16 @@ static int prepare(bounded_function *function, int count)
     sqlite3_finalize(function->statement);
     function->statement = NULL;
     function->count = count;
-    if (function->own == NULL) {
-        const int opened = sqlite3_open(":memory:", &function->own);
+    if (function->memory_database == NULL) {
+        const int opened = sqlite3_open(":memory:", &function->memory_database);
         if (opened != SQLITE_OK) {
             return opened;
         }
-        sqlite3_limit(function->own, SQLITE_LIMIT_LENGTH, (int)function->max_bytes);
-        sqlite3_limit(function->own, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, SJ_SQL_PATTERN_BYTES);
+        sqlite3_limit(function->memory_database, SQLITE_LIMIT_LENGTH, (int)function->max_bytes);
+        sqlite3_limit(function->memory_database, SQLITE_LIMIT_LIKE_PATTERN_LENGTH,
+                      SJ_SQL_PATTERN_BYTES);
     }
-    sqlite3_str *sql = sqlite3_str_new(function->own);
+    sqlite3_str *sql = sqlite3_str_new(function->memory_database);
     sqlite3_str_appendf(sql, "SELECT %s(?", function->kind->name);
     for (int i = 1; i < count; ++i) {
         sqlite3_str_appendall(sql, ",?");
@@ -113,20 +115,20 @@ static int prepare(bounded_function *function, int count)
     if (text == NULL) {
         return SQLITE_NOMEM;
     }
-    const int result = sqlite3_prepare_v3(function->own, text, -1, SQLITE_PREPARE_PERSISTENT,
-                                          &function->statement, NULL);
+    const int result = sqlite3_prepare_v3(function->memory_database, text, -1,
+                                          SQLITE_PREPARE_PERSISTENT, &function->statement, NULL);
     sqlite3_free(text);
     return result;
 }
 
-/* True if a call would ask for too much; it has then failed. */
-static bool refuse(sqlite3_context *context, const bounded_function *function, int count,
-                   sqlite3_value **values)
+/* If a call would take too much memory or time, sets an error as its result and returns true. */
+static bool refuse_if_too_large(sqlite3_context *context, const bounded_function *function,
+                                int count, sqlite3_value **values)
 {
     char message[200];
     if (function->kind->most_work == 0) {
         const char *format = (const char *)sqlite3_value_text(values[0]);
-        const int64_t asked = format != NULL ? padding(format, values + 1, count - 1) : 0;
+        const int64_t asked = format != NULL ? sum_padding(format, values + 1, count - 1) : 0;
         if (asked <= function->max_bytes) {
             return false;
         }
@@ -151,8 +153,8 @@ static bool refuse(sqlite3_context *context, const bounded_function *function, i
 static void run_builtin(sqlite3_context *context, int count, sqlite3_value **values)
 {
     bounded_function *function = sqlite3_user_data(context);
-    if (count == 0 || refuse(context, function, count, values)) {
-        return; /* the result of printf() is NULL, as in SQLite */
+    if (count == 0 || refuse_if_too_large(context, function, count, values)) {
+        return; /* printf() without arguments returns NULL, as in SQLite */
     }
     int result = prepare(function, count);
     for (int i = 0; result == SQLITE_OK && i < count; ++i) {
@@ -163,8 +165,8 @@ static void run_builtin(sqlite3_context *context, int count, sqlite3_value **val
     }
     if (result == SQLITE_ROW) {
         sqlite3_result_value(context, sqlite3_column_value(function->statement, 0));
-    } else if (function->own != NULL && result == SQLITE_ERROR) {
-        sqlite3_result_error(context, sqlite3_errmsg(function->own), -1);
+    } else if (function->memory_database != NULL && result == SQLITE_ERROR) {
+        sqlite3_result_error(context, sqlite3_errmsg(function->memory_database), -1);
     } else {
         sqlite3_result_error_code(context, result);
     }
@@ -184,7 +186,7 @@ int sj_sql_bounds_register(sqlite3 *database, int64_t max_bytes)
             return SQLITE_NOMEM;
         }
         *function = (bounded_function){.kind = &kinds[i], .max_bytes = max_bytes};
-        /* SQLite releases it, even if this fails. */
+        /* SQLite calls `release` even if the registration fails. */
         result = sqlite3_create_function_v2(database, kinds[i].name, kinds[i].count, flags,
                                             function, run_builtin, NULL, NULL, release);
     }

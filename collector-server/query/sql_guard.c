@@ -1,7 +1,7 @@
-/* Design notes. SQLite asks the authorizer for every action while it compiles a statement. Actions
- * that are not listed here are refused, and so are those of future SQLite versions. The caller may
- * read the whole database. The progress handler checks the time, and also ends endless recursion.
- * Virtual tables run their own inner statements, which the same handler checks. */
+/* Design notes. SQLite asks the authorizer for every action while it compiles a statement. The
+ * authorizer refuses every action that it does not list, so also new actions of later SQLite
+ * versions. A query may read the whole database. The progress handler checks the time, and so ends
+ * an endless recursion. SQLite also calls it for the statements that virtual tables run. */
 #include "collector-server/query/sql_guard.h"
 
 #include "collector-server/query/sql_bounds.h"
@@ -23,7 +23,7 @@ struct sj_sql_guard {
     void *prepared_context;
     sj_sql_watch watch;
     void *watch_context;
-    char refusal[200]; /* what the authorizer refused; empty: nothing */
+    char refusal[200]; /* the first action that the authorizer refused; empty: none */
 };
 
 static int64_t now_ns(void)
@@ -71,7 +71,7 @@ static int refuse(sj_sql_guard *guard, int action, const char *what)
     return SQLITE_DENY;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t count)
+static bool is_listed(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
         if (sqlite3_stricmp(name, names[i]) == 0) {
@@ -83,12 +83,12 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
 
 static int authorize_function(sj_sql_guard *guard, const char *name)
 {
-    /* Functions for files and extensions, or that could fill memory or disturb the connection. */
+    /* These functions use files or extensions, fill memory, or disturb the connection. */
     static const char *const refused[] = {
         "load_extension", "writefile", "readfile",       "edit",    "fts3_tokenizer",
         "lsdir",          "fsdir",     "sqlar_compress", "zipfile", "shell",
     };
-    if (name != NULL && is_one_of(name, refused, sizeof(refused) / sizeof(refused[0]))) {
+    if (name != NULL && is_listed(name, refused, sizeof(refused) / sizeof(refused[0]))) {
         return refuse(guard, SQLITE_FUNCTION, name);
     }
     return SQLITE_OK;
@@ -96,16 +96,17 @@ static int authorize_function(sj_sql_guard *guard, const char *name)
 
 static int authorize_pragma(sj_sql_guard *guard, const char *name, const char *argument)
 {
-    /* Pragmas that describe the schema; the table-valued forms (pragma_table_info) are checked
-     * here, too. */
-    static const char *const described[] = {"table_info", "table_xinfo", "table_list",
-                                            "index_list", "index_info",  "foreign_key_list"};
-    static const char *const plain[] = {"data_version",   "page_count",      "page_size",
-                                        "freelist_count", "function_list",   "module_list",
-                                        "collation_list", "compile_options", "database_list"};
+    /* Pragmas that describe the schema may have an argument. SQLite also asks here for the
+     * table-valued forms, as pragma_table_info. */
+    static const char *const schema_pragmas[] = {"table_info", "table_xinfo", "table_list",
+                                                 "index_list", "index_info",  "foreign_key_list"};
+    static const char *const database_pragmas[] = {
+        "data_version", "page_count",     "page_size",       "freelist_count", "function_list",
+        "module_list",  "collation_list", "compile_options", "database_list"};
     if (name != NULL &&
-        (is_one_of(name, described, sizeof(described) / sizeof(described[0])) ||
-         (argument == NULL && is_one_of(name, plain, sizeof(plain) / sizeof(plain[0]))))) {
+        (is_listed(name, schema_pragmas, sizeof(schema_pragmas) / sizeof(schema_pragmas[0])) ||
+         (argument == NULL && is_listed(name, database_pragmas,
+                                        sizeof(database_pragmas) / sizeof(database_pragmas[0]))))) {
         return SQLITE_OK;
     }
     return refuse(guard, SQLITE_PRAGMA, name);
@@ -125,8 +126,8 @@ static int authorize(void *held, int action, const char *first, const char *seco
     case SQLITE_FUNCTION:
         return authorize_function(guard, second);
     case SQLITE_UPDATE:
-        /* Also asked when a virtual table is used for the first time and declares its columns.
-         * SQLite itself and the read-only connection refuse a real update of the schema. */
+        /* SQLite also asks for this update when a virtual table declares its columns at its first
+         * use. SQLite and the read-only connection refuse a real update of the schema. */
         return sqlite3_stricmp(first, "sqlite_master") == 0 ? SQLITE_OK
                                                             : refuse(guard, action, first);
     case SQLITE_PRAGMA:
@@ -206,7 +207,7 @@ void sj_sql_guard_set_watch(sj_sql_guard *guard, sj_sql_watch watch, void *conte
     guard->watch_context = context;
 }
 
-static sj_status explain(sj_sql_guard *guard, int result, sj_error *error)
+static sj_status fail_with_reason(sj_sql_guard *guard, int result, sj_error *error)
 {
     const char *message = sqlite3_errmsg(guard->database);
     if (guard->refusal[0] != '\0') {
@@ -274,7 +275,7 @@ static sj_status step_rows(sj_sql_guard *guard, sqlite3_stmt *statement, sj_sql_
             return SJ_OK;
         }
         if (result != SQLITE_ROW) {
-            return explain(guard, result, error);
+            return fail_with_reason(guard, result, error);
         }
         if (guard->limits.max_rows > 0 && outcome->rows == guard->limits.max_rows) {
             outcome->truncated = true;
@@ -298,7 +299,7 @@ sj_status sj_sql_guard_run(sj_sql_guard *guard, const char *sql, sj_sql_row row,
     const char *tail = "";
     const int prepared = sqlite3_prepare_v2(guard->database, sql, -1, &statement, &tail);
     if (prepared != SQLITE_OK) {
-        return explain(guard, prepared, error);
+        return fail_with_reason(guard, prepared, error);
     }
     sj_status status;
     if (statement == NULL) {

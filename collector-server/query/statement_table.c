@@ -1,9 +1,9 @@
-/* siblings(call_id), sequence(call_id, call_id): table functions that run one statement over
- * `calls` with their arguments.
+/* siblings(call_id) and sequence(call_id, call_id): table functions that run a SELECT over the
+ * table `calls` with their arguments.
  *
- * siblings: the calls of a call's caller, the call itself included; for an outermost call, those of
- * its stream. sequence: the calls of all threads that were entered after the first of two calls and
- * before the second. */
+ * siblings returns all calls that the caller of a call made, with the call itself. For an outermost
+ * call, it returns all outermost calls of its stream. sequence returns the calls of all threads
+ * that began after the first call and before the second. */
 #include "schema/queries/query/statement_table.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
@@ -49,7 +49,7 @@ static const statement_kind sequence = {
 
 static const statement_kind *const kinds[] = {&siblings, &sequence};
 
-static const char *sql_of(const sqlite3_vtab *base)
+static const char *find_sql(const sqlite3_vtab *base)
 {
     const char *name = ((const sj_table *)base)->kind->name;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
@@ -66,7 +66,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     if (cursor == NULL) {
         return SQLITE_NOMEM;
     }
-    const int result = sqlite3_prepare_v2(((sj_table *)base)->state->database, sql_of(base), -1,
+    const int result = sqlite3_prepare_v2(((sj_table *)base)->state->database, find_sql(base), -1,
                                           &cursor->row, NULL);
     if (result != SQLITE_OK) {
         sqlite3_free(cursor);
@@ -76,7 +76,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void forget_arguments(statement_cursor *cursor)
+static void free_arguments(statement_cursor *cursor)
 {
     for (size_t i = 0; i < MAX_ARGUMENTS; ++i) {
         sqlite3_value_free(cursor->arguments[i]);
@@ -88,7 +88,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 {
     statement_cursor *cursor = (statement_cursor *)base;
     sqlite3_finalize(cursor->row);
-    forget_arguments(cursor);
+    free_arguments(cursor);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
@@ -109,7 +109,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     statement_cursor *cursor = (statement_cursor *)base;
     sqlite3_reset(cursor->row);
     sqlite3_clear_bindings(cursor->row);
-    forget_arguments(cursor);
+    free_arguments(cursor);
     for (int i = 0, next = 0; i < MAX_ARGUMENTS && next < argc; ++i) {
         if ((given >> i & 1) != 0) {
             cursor->arguments[i] = sqlite3_value_dup(argv[next++]);

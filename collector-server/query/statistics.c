@@ -1,7 +1,10 @@
-/* Design notes. Run times have long tails and single outliers, so all tests work on ranks. The
- * exact test counts all ways to choose the values of B from the pool, by dynamic programming over
- * doubled midranks. It compares how many give a rank sum as far from the middle as the measured
- * one. That is exact with ties, which equal counts and coarse clocks cause. */
+/* Design notes. Run times have long tails and outliers, so all tests work on ranks. Equal counts
+ * and coarse clocks cause ties, so tied values get their mean rank (midrank). Ranks are doubled, so
+ * that they are integers.
+ *
+ * The exact test counts all ways to choose the values of B from the pool of all values. Its p-value
+ * is the share of the ways whose rank sum is at least as far from the mean as the measured rank
+ * sum. It is exact with ties, too. */
 #include "collector-server/query/statistics.h"
 
 #include <float.h>
@@ -32,7 +35,8 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Computes doubled midranks of the sorted pool; returns the sum of t^3 - t over its ties. */
+/* Writes the doubled midranks of the sorted pool to `ranks`. Returns the sum of t^3 - t over the
+ * groups of t equal values. */
 static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
 {
     double ties = 0;
@@ -42,7 +46,7 @@ static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
             ++end;
         }
         for (size_t i = first; i < end; ++i) {
-            ranks[i] = (uint32_t)(first + end + 1); /* ranks first+1 .. end, doubled mean */
+            ranks[i] = (uint32_t)(first + end + 1); /* twice the mean of first + 1 .. end */
         }
         const double tied = (double)(end - first);
         ties += tied * tied * tied - tied;
@@ -51,41 +55,42 @@ static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
     return ties;
 }
 
-/* Returns the number of ways in which `b_count` of the ranks have each sum from 0 to `sums` - 1.
- * The caller frees it; NULL: out of memory. */
-static double *count_ways(const uint32_t *ranks, size_t count, size_t b_count, size_t sums)
+/* Returns an array: element s is the number of ways to choose `b_count` of the ranks with the sum
+ * s, for s < `sum_count`. The caller frees the array. Returns NULL if out of memory. */
+static double *count_ways(const uint32_t *ranks, size_t count, size_t b_count, size_t sum_count)
 {
-    double *ways = calloc((b_count + 1) * sums, sizeof(*ways)); /* also for each smaller count */
+    /* Row k of `ways` is the array for k chosen ranks. */
+    double *ways = calloc((b_count + 1) * sum_count, sizeof(*ways));
     if (ways == NULL) {
         return NULL;
     }
     ways[0] = 1;
     for (size_t i = 0; i < count; ++i) {
         for (size_t k = i + 1 < b_count ? i + 1 : b_count; k > 0; --k) {
-            const double *fewer = ways + (k - 1) * sums;
-            double *row = ways + k * sums;
-            for (size_t sum = sums - 1; sum >= ranks[i]; --sum) {
+            const double *fewer = ways + (k - 1) * sum_count;
+            double *row = ways + k * sum_count;
+            for (size_t sum = sum_count - 1; sum >= ranks[i]; --sum) {
                 row[sum] += fewer[sum - ranks[i]];
             }
         }
     }
-    memmove(ways, ways + b_count * sums, sums * sizeof(*ways));
+    memmove(ways, ways + b_count * sum_count, sum_count * sizeof(*ways));
     return ways;
 }
 
-static sj_status exact_p(const uint32_t *ranks, size_t count, size_t b_count, uint32_t b_sum,
-                         double *p_value)
+static sj_status compute_exact_p(const uint32_t *ranks, size_t count, size_t b_count,
+                                 uint32_t b_sum, double *p_value)
 {
-    const size_t sums = count * (count + 1) + 1;
-    double *ways = count_ways(ranks, count, b_count, sums);
+    const size_t sum_count = count * (count + 1) + 1;
+    double *ways = count_ways(ranks, count, b_count, sum_count);
     if (ways == NULL) {
         return SJ_ENOMEM;
     }
-    const double middle = (double)b_count * (double)(count + 1); /* doubled */
+    const double middle = (double)b_count * (double)(count + 1); /* mean of the doubled rank sum */
     const double seen = fabs((double)b_sum - middle);
     double all = 0;
     double extreme = 0;
-    for (size_t sum = 0; sum < sums; ++sum) {
+    for (size_t sum = 0; sum < sum_count; ++sum) {
         all += ways[sum];
         extreme += fabs((double)sum - middle) >= seen - 0.5 ? ways[sum] : 0;
     }
@@ -94,7 +99,7 @@ static sj_status exact_p(const uint32_t *ranks, size_t count, size_t b_count, ui
     return SJ_OK;
 }
 
-static double normal_p(size_t count, size_t b_count, uint64_t b_sum, double ties)
+static double approximate_p(size_t count, size_t b_count, uint64_t b_sum, double ties)
 {
     const double n = (double)count;
     const double pairs = (double)b_count * (n - (double)b_count);
@@ -132,9 +137,9 @@ sj_status sj_rank_test(const double *a, size_t a_count, const double *b, size_t 
     }
     sj_status status = SJ_OK;
     if (count <= EXACT_VALUES) {
-        status = exact_p(ranks, count, b_count, (uint32_t)b_sum, p_value);
+        status = compute_exact_p(ranks, count, b_count, (uint32_t)b_sum, p_value);
     } else {
-        *p_value = normal_p(count, b_count, b_sum, ties);
+        *p_value = approximate_p(count, b_count, b_sum, ties);
     }
     free(pool);
     free(ranks);
@@ -150,40 +155,42 @@ double sj_median(double *values, size_t count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Finds how many of the least differences are outside the interval, plus one: as many as the exact
- * test allows without equal values. 0: not even the least may be its end. */
-static sj_status exact_place(size_t a_count, size_t b_count, double level, size_t *place)
+/* Writes the rank, from 1, of the interval's lower end among the sorted differences. The rank is
+ * the highest that the exact test without ties allows for `level`. Writes 0 if there are too few
+ * values for an interval. */
+static sj_status find_exact_low_rank(size_t a_count, size_t b_count, double level, size_t *low_rank)
 {
     const size_t count = a_count + b_count;
     uint32_t ranks[EXACT_VALUES];
     for (size_t i = 0; i < count; ++i) {
         ranks[i] = (uint32_t)i + 1;
     }
-    const size_t sums = count * (count + 1) / 2 + 1;
-    double *ways = count_ways(ranks, count, b_count, sums);
+    const size_t sum_count = count * (count + 1) / 2 + 1;
+    double *ways = count_ways(ranks, count, b_count, sum_count);
     if (ways == NULL) {
         return SJ_ENOMEM;
     }
     const size_t least = b_count * (b_count + 1) / 2;
     double all = 0;
     double below = 0;
-    for (size_t sum = least; sum < sums; ++sum) {
+    for (size_t sum = least; sum < sum_count; ++sum) {
         all += ways[sum];
     }
-    *place = 0;
-    for (size_t sum = least; sum < sums; ++sum) {
+    *low_rank = 0;
+    for (size_t sum = least; sum < sum_count; ++sum) {
         below += ways[sum];
         if (2 * below > level * all * (1 + 1e-9)) {
             break;
         }
-        ++*place;
+        ++*low_rank;
     }
     free(ways);
     return SJ_OK;
 }
 
-/* Returns the number of standard deviations beyond which a share `level` of normal values lies. */
-static double deviations_of(double level)
+/* Returns x such that a share `level` of normal values is more than x standard deviations from the
+ * mean. */
+static double normal_quantile(double level)
 {
     double low = 0;
     double high = 40;
@@ -198,21 +205,22 @@ static double deviations_of(double level)
     return high;
 }
 
-static size_t normal_place(size_t a_count, size_t b_count, double level)
+static size_t approximate_low_rank(size_t a_count, size_t b_count, double level)
 {
     const double pairs = (double)a_count * (double)b_count;
-    const double spread = deviations_of(level) * sqrt(pairs * (double)(a_count + b_count + 1) / 12);
-    const double place = floor(pairs / 2 + 0.5 - spread);
-    return place > 0 ? (size_t)place : 0;
+    const double spread =
+        normal_quantile(level) * sqrt(pairs * (double)(a_count + b_count + 1) / 12);
+    const double low_rank = floor(pairs / 2 + 0.5 - spread);
+    return low_rank > 0 ? (size_t)low_rank : 0;
 }
 
 sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t b_count,
                         double level, sj_shift *shift)
 {
     const size_t pairs = a_count * b_count;
-    size_t place = normal_place(a_count, b_count, level);
+    size_t low_rank = approximate_low_rank(a_count, b_count, level);
     if (a_count + b_count <= EXACT_VALUES) {
-        SJ_TRY(exact_place(a_count, b_count, level, &place));
+        SJ_TRY(find_exact_low_rank(a_count, b_count, level, &low_rank));
     }
     double *differences = malloc((pairs != 0 ? pairs : 1) * sizeof(*differences));
     if (differences == NULL) {
@@ -221,17 +229,17 @@ sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t
     for (size_t i = 0; i < pairs; ++i) {
         differences[i] = b[i % b_count] - a[i / b_count];
     }
-    shift->middle = sj_median(differences, pairs); /* sorts */
-    shift->has_interval = place > 0 && place <= pairs;
-    shift->low = shift->has_interval ? differences[place - 1] : 0;
-    shift->high = shift->has_interval ? differences[pairs - place] : 0;
+    shift->middle = sj_median(differences, pairs); /* sorts `differences` */
+    shift->has_interval = low_rank > 0 && low_rank <= pairs;
+    shift->low = shift->has_interval ? differences[low_rank - 1] : 0;
+    shift->high = shift->has_interval ? differences[pairs - low_rank] : 0;
     free(differences);
     return SJ_OK;
 }
 
 size_t sj_rank_needed(size_t tests, double level)
 {
-    double splits = 2; /* ways to split 2n values into two equal halves */
+    double splits = 2; /* ways to choose n of 2n values */
     size_t n = 1;
     while (2.0 * (double)tests > level * splits * (1 + 1e-9)) {
         ++n;
@@ -240,33 +248,33 @@ size_t sj_rank_needed(size_t tests, double level)
     return n;
 }
 
-typedef struct placed_p {
+typedef struct indexed_p {
     double p;
-    size_t place;
-} placed_p;
+    size_t index; /* in the unsorted p-values */
+} indexed_p;
 
-static int compare_placed(const void *left, const void *right)
+static int compare_p_values(const void *left, const void *right)
 {
-    const double a = ((const placed_p *)left)->p;
-    const double b = ((const placed_p *)right)->p;
+    const double a = ((const indexed_p *)left)->p;
+    const double b = ((const indexed_p *)right)->p;
     return (a > b) - (a < b);
 }
 
 sj_status sj_adjust_holm(double *p_values, double *factors, size_t count)
 {
-    placed_p *sorted = malloc((count != 0 ? count : 1) * sizeof(*sorted));
+    indexed_p *sorted = malloc((count != 0 ? count : 1) * sizeof(*sorted));
     if (sorted == NULL) {
         return SJ_ENOMEM;
     }
     for (size_t i = 0; i < count; ++i) {
-        sorted[i] = (placed_p){p_values[i], i};
+        sorted[i] = (indexed_p){p_values[i], i};
     }
-    qsort(sorted, count, sizeof(*sorted), compare_placed);
+    qsort(sorted, count, sizeof(*sorted), compare_p_values);
     double highest = 0;
     for (size_t i = 0; i < count; ++i) {
         highest = fmax(highest, sorted[i].p * (double)(count - i));
-        p_values[sorted[i].place] = fmin(1.0, highest);
-        factors[sorted[i].place] = highest / sorted[i].p;
+        p_values[sorted[i].index] = fmin(1.0, highest);
+        factors[sorted[i].index] = highest / sorted[i].p;
     }
     free(sorted);
     return SJ_OK;

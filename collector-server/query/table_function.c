@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-/* The data that SQLite holds for a module. */
+/* The user data of a module. */
 typedef struct table_module {
     const sj_table_kind *kind;
     sj_query_state *state;
 } table_module;
 
-static void release_module(void *held)
+static void release_module(void *context)
 {
-    table_module *module = held;
+    table_module *module = context;
     sj_query_state_release(module->state);
     sqlite3_free(module);
 }
@@ -26,13 +26,13 @@ int sj_table_register(sj_query_state *state, const sj_table_kind *kind,
     return sqlite3_create_module_v2(state->database, kind->name, methods, module, release_module);
 }
 
-int sj_table_connect(sqlite3 *database, void *held, int argc, const char *const *argv,
+int sj_table_connect(sqlite3 *database, void *context, int argc, const char *const *argv,
                      sqlite3_vtab **out, char **error)
 {
     (void)argc;
     (void)argv;
     (void)error;
-    const table_module *module = held;
+    const table_module *module = context;
     const int declared = sqlite3_declare_vtab(database, module->kind->declaration);
     if (declared != SQLITE_OK) {
         return declared;

@@ -1,8 +1,8 @@
-/* Converts clock ticks to nanoseconds of a session, and limits back to ticks.
+/* Converts clock ticks of a session to nanoseconds, and limits of times to ticks.
  *
- * ns = floor(ticks * numerator / denominator), computed by one multiplication with a reciprocal
- * that is rounded up. It is exact while ticks * denominator < 2^shift. It is always monotone, so
- * that a nested call never seems to end after its caller. */
+ * ns = floor(ticks * numerator / denominator), computed as (ticks * factor) >> shift, where
+ * `factor` is rounded up. The result is exact if ticks * denominator < 2^shift. The conversion is
+ * always monotone, so a nested call never seems to end after its caller. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_TICK_SCALE_H
 #define SJ_COLLECTOR_SERVER_QUERY_TICK_SCALE_H
 
@@ -18,7 +18,7 @@ typedef struct sj_tick_scale {
     unsigned shift;
 } sj_tick_scale;
 
-/* Reads both parts of a session's clock; returns false if they are not positive. */
+/* A tick lasts numerator / denominator ns. Returns false if either is not positive. */
 static inline bool sj_tick_scale_init(sj_tick_scale *scale, int64_t numerator, int64_t denominator)
 {
     if (numerator <= 0 || denominator <= 0) {
@@ -27,7 +27,7 @@ static inline bool sj_tick_scale_init(sj_tick_scale *scale, int64_t numerator, i
     scale->numerator = (uint64_t)numerator;
     scale->denominator = (uint64_t)denominator;
     for (scale->shift = 64; scale->shift > 0; --scale->shift) {
-        /* numerator < 2^63, so that numerator << 64 fits into 127 bits */
+        /* The numerator is less than 2^63, so the shifted numerator fits into 127 bits. */
         const sj_uint128 scaled = (sj_uint128)scale->numerator << scale->shift;
         const sj_uint128 factor = (scaled + scale->denominator - 1) / scale->denominator;
         if (factor <= UINT64_MAX) {
@@ -38,17 +38,18 @@ static inline bool sj_tick_scale_init(sj_tick_scale *scale, int64_t numerator, i
     return false;
 }
 
-/* Converts a duration; a result beyond INT64_MAX becomes INT64_MAX. */
+/* Converts a duration. Returns at most INT64_MAX. */
 static inline int64_t sj_ticks_to_ns(const sj_tick_scale *scale, uint64_t ticks)
 {
     const sj_uint128 product = (sj_uint128)ticks * scale->factor;
-    /* The shift is 64 for every clock above 1 GHz; the result is then the upper half. */
+    /* The shift is 64 for every clock above 1 GHz. The result is then the upper half of the
+     * product. */
     const sj_uint128 ns = __builtin_expect(scale->shift == 64, 1) ? (uint64_t)(product >> 64)
                                                                   : product >> scale->shift;
     return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
 }
 
-/* Returns the least number of ticks that last `ns` or longer; UINT64_MAX: none. */
+/* Returns the least number of ticks that last `ns` or longer, and UINT64_MAX if no number does. */
 static inline uint64_t sj_ns_to_ticks_ceil(const sj_tick_scale *scale, int64_t ns)
 {
     if (ns <= 0) {

@@ -81,23 +81,26 @@ uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32
                                                                                            : 0;
 }
 
-/* Adds the costs of a row to a row of another tree, as add_sums does. */
-static bool add_costs(sj_tree_rows *made, uint32_t row, const sj_tree_cost *from, bool is_outermost)
+/* Adds costs to a row of a derived tree. Adds only the self costs unless `is_outermost`; see
+ * add_sums. */
+static bool add_costs(sj_tree_rows *derived, uint32_t row, const sj_tree_cost *from,
+                      bool is_outermost)
 {
     sj_tree_cost cost = *from;
     for (size_t i = 0; i < SJ_TREE_COSTS && !is_outermost; i++) {
-        const bool is_own = i == SJ_TREE_CPU_SELF_NS || i == SJ_TREE_ALLOCATED_SELF_BYTES;
-        cost.sums[i] = is_own ? cost.sums[i] : 0;
+        const bool is_self = i == SJ_TREE_CPU_SELF_NS || i == SJ_TREE_ALLOCATED_SELF_BYTES;
+        cost.sums[i] = is_self ? cost.sums[i] : 0;
     }
-    return sj_tree_rows_add_cost(made, row, &cost);
+    return sj_tree_rows_add_cost(derived, row, &cost);
 }
 
-/* Adds the sums of a row to a row of another tree. Adds the total only if it is not part of another
- * counted one. Returns false if out of memory. */
-static bool add_sums(sj_tree_rows *made, uint32_t row, const sj_tree_rows *tree, uint32_t from_row,
-                     bool is_outermost)
+/* Adds the sums of a row to a row of a derived tree. Adds the total only if `is_outermost`: the
+ * total of a recursive call is part of the total of an outer call. Returns false if out of
+ * memory. */
+static bool add_sums(sj_tree_rows *derived, uint32_t row, const sj_tree_rows *tree,
+                     uint32_t from_row, bool is_outermost)
 {
-    sj_tree_row *to = &made->rows[row];
+    sj_tree_row *to = &derived->rows[row];
     const sj_tree_row *from = &tree->rows[from_row];
     const sj_tree_cost *cost = sj_tree_rows_cost(tree, from_row);
     if (from->calls != 0) {
@@ -109,39 +112,39 @@ static bool add_sums(sj_tree_rows *made, uint32_t row, const sj_tree_rows *tree,
     to->open_calls += from->open_calls;
     to->total_ns += is_outermost ? from->total_ns : 0;
     to->rank = from->rank;
-    return cost == NULL || add_costs(made, row, cost, is_outermost);
+    return cost == NULL || add_costs(derived, row, cost, is_outermost);
 }
 
-static bool is_one_of(const sj_hash_map *functions, int64_t function_id)
+static bool contains(const sj_hash_map *functions, int64_t function_id)
 {
     return sj_hash_map_find(functions, (uint64_t)function_id, 0) != NULL;
 }
 
 bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions,
-                          int64_t session_id, sj_tree_rows *made)
+                          int64_t session_id, sj_tree_rows *derived)
 {
-    uint32_t *places = calloc(tree->count, sizeof(*places)); /* index in `made`; 0: not there */
-    bool whole = places != NULL && sj_tree_rows_begin(made);
-    for (size_t i = 1; whole && i < tree->count; ++i) {
+    uint32_t *places = calloc(tree->count, sizeof(*places)); /* index in `derived`; 0: not there */
+    bool succeeded = places != NULL && sj_tree_rows_begin(derived);
+    for (size_t i = 1; succeeded && i < tree->count; ++i) {
         const sj_tree_row *row = &tree->rows[i];
         const uint32_t caller = sj_tree_rows_find(tree, row->parent_id);
         const uint32_t parent = caller < i ? places[caller] : 0;
-        if (parent != 0 || is_one_of(functions, row->function_id)) {
-            places[i] = sj_tree_rows_find_or_add(made, session_id, parent, row->function_id);
-            whole = places[i] != 0 && add_sums(made, places[i], tree, (uint32_t)i, true);
+        if (parent != 0 || contains(functions, row->function_id)) {
+            places[i] = sj_tree_rows_find_or_add(derived, session_id, parent, row->function_id);
+            succeeded = places[i] != 0 && add_sums(derived, places[i], tree, (uint32_t)i, true);
         }
     }
     free(places);
-    return whole;
+    return succeeded;
 }
 
-/* True if a row's function is among its callers. */
+/* True if the function of a row also occurs among the row's callers. */
 static bool is_nested(const sj_tree_rows *tree, uint32_t row)
 {
     const int64_t function = tree->rows[row].function_id;
-    for (uint32_t above = sj_tree_rows_find(tree, tree->rows[row].parent_id); above != 0;
-         above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
-        if (tree->rows[above].function_id == function) {
+    for (uint32_t caller = sj_tree_rows_find(tree, tree->rows[row].parent_id); caller != 0;
+         caller = sj_tree_rows_find(tree, tree->rows[caller].parent_id)) {
+        if (tree->rows[caller].function_id == function) {
             return true;
         }
     }
@@ -149,24 +152,24 @@ static bool is_nested(const sj_tree_rows *tree, uint32_t row)
 }
 
 bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions,
-                          int64_t session_id, sj_tree_rows *made)
+                          int64_t session_id, sj_tree_rows *derived)
 {
-    bool whole = sj_tree_rows_begin(made);
-    for (uint32_t i = 1; whole && i < tree->count; ++i) {
-        if (!is_one_of(functions, tree->rows[i].function_id) || tree->rows[i].is_rare) {
+    bool succeeded = sj_tree_rows_begin(derived);
+    for (uint32_t i = 1; succeeded && i < tree->count; ++i) {
+        if (!contains(functions, tree->rows[i].function_id) || tree->rows[i].is_rare) {
             continue;
         }
         const bool is_outermost = !is_nested(tree, i);
         uint32_t parent = 0;
-        for (uint32_t above = i; whole && above != 0;
-             above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
-            parent =
-                sj_tree_rows_find_or_add(made, session_id, parent, tree->rows[above].function_id);
-            whole = parent != 0 && add_sums(made, parent, tree, i, is_outermost);
-            if (whole) {
-                made->rows[parent].rank = tree->rows[above].rank;
+        for (uint32_t caller = i; succeeded && caller != 0;
+             caller = sj_tree_rows_find(tree, tree->rows[caller].parent_id)) {
+            parent = sj_tree_rows_find_or_add(derived, session_id, parent,
+                                              tree->rows[caller].function_id);
+            succeeded = parent != 0 && add_sums(derived, parent, tree, i, is_outermost);
+            if (succeeded) {
+                derived->rows[parent].rank = tree->rows[caller].rank;
             }
         }
     }
-    return whole;
+    return succeeded;
 }

@@ -1,5 +1,5 @@
-/* Rows of a call tree, and trees derived from them: what some functions call, and who calls
- * them. */
+/* Rows of a call tree, and two derived trees: the callees and the callers of some functions. The
+ * functions do not block. Trees are not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_TREE_ROWS_H
 #define SJ_COLLECTOR_SERVER_QUERY_TREE_ROWS_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Costs of measured calls, in the order of the columns of `calls` from cpu_ns on. */
+/* Indexes of the costs of measured calls, in the order of the statement tree_table_paths. */
 enum {
     SJ_TREE_CPU_NS,
     SJ_TREE_CPU_SELF_NS,
@@ -23,20 +23,20 @@ enum {
 
 typedef struct sj_tree_cost {
     int64_t sums[SJ_TREE_COSTS];
-    uint32_t known; /* bit per cost that was measured */
+    uint32_t known; /* bit i: cost i was measured */
 } sj_tree_cost;
 
 typedef struct sj_tree_row {
-    int64_t path_id;   /* rising; a caller's id is less than its callees' */
-    int64_t parent_id; /* 0: none */
+    int64_t path_id;   /* greater than the path_id of the caller's path */
+    int64_t parent_id; /* path_id of the caller's path; 0: none */
     int64_t function_id;
     int64_t calls, total_ns, self_ns, min_ns, max_ns;
-    int64_t left_ns;
+    int64_t left_ns; /* start of the path on the axis of the table flame */
     int64_t open_calls;
     int64_t depth;
-    bool is_rare;                       /* represents a caller in folded paths */
-    uint32_t rank;                      /* rank of its name, for sorting */
-    uint32_t cost;                      /* 1 + index of its costs; 0: not measured */
+    bool is_rare;                       /* not a path: stands for the caller of folded paths */
+    uint32_t rank;                      /* rank of the function's name among all names */
+    uint32_t cost;                      /* 1 + index in `costs`; 0: not measured */
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
 } sj_tree_row;
 
@@ -44,40 +44,47 @@ typedef struct sj_tree_row {
 typedef struct sj_tree_rows {
     sj_tree_row *rows;
     size_t count, capacity;
-    sj_hash_map places; /* function below a row: row; for rows made by sj_tree_rows_find_or_add */
+    sj_hash_map places; /* (function_id, parent row + 1): row that sj_tree_rows_find_or_add made */
     sj_tree_cost *costs;
     size_t cost_count, cost_capacity;
 } sj_tree_rows;
 
-void sj_tree_rows_deinit(sj_tree_rows *tree); /* safe on a zeroed one */
+void sj_tree_rows_deinit(sj_tree_rows *tree); /* safe on a zeroed tree */
 
-/* Makes the root the only row; returns false if out of memory. */
+/* Removes all rows and adds the root. Returns false if out of memory. */
 bool sj_tree_rows_begin(sj_tree_rows *tree);
 
-/* Adds a row; returns false if out of memory. */
+/* Appends a row, whose path_id must be greater than those before. Returns false if out of
+ * memory. */
 bool sj_tree_rows_add(sj_tree_rows *tree, const sj_tree_row *row);
 
-/* sj_tree_rows_add_cost adds to the costs of a row; returns false if out of memory.
- * sj_tree_rows_cost borrows them; NULL: not measured. */
+/* sj_tree_rows_add_cost adds `cost` to the costs of a row, and returns false if out of memory.
+ * sj_tree_rows_cost returns the costs of a row, valid until the next change, or NULL if they were
+ * not measured. */
 bool sj_tree_rows_add_cost(sj_tree_rows *tree, uint32_t row, const sj_tree_cost *cost);
 const sj_tree_cost *sj_tree_rows_cost(const sj_tree_rows *tree, uint32_t row);
 
-/* Returns the row of a path; 0: none. */
+/* Returns the row of a path, or 0 if the tree lacks it. */
 uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id);
 
-/* Returns the row of a function below `parent`, and adds it if it is new. Returns 0 if out of
- * memory, or if there are too many paths. */
+/* Returns the row of a function that the path of row `parent` calls. Adds the row if it is new.
+ * Returns 0 if out of memory, or if the tree has SJ_MOST_PATHS rows. */
 uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
                                   int64_t function_id);
 
-/* sj_tree_rows_callees makes the tree of what the functions of a set call; its roots are their
- * outermost calls. sj_tree_rows_callers makes the tree of their callers. Its roots are the
- * functions, and below them are callers, with the calls and time of the root that came through
- * them. Time of recursive calls counts once. `functions` has function_ids as keys, `sub` 0. Return
- * false if out of memory, or if there are too many paths. */
+/* Make a tree from the paths of `tree` and write it to `derived`, which must be zeroed or a tree.
+ * `functions` is a set of function_ids: the keys, with `sub` 0.
+ *
+ * In the tree of sj_tree_rows_callees, the first level has the functions of the set, and below each
+ * path are its callees. In the tree of sj_tree_rows_callers, the first level has the functions,
+ * too, and below each path are its callers. The row of a caller has the calls and times of the
+ * function on the first level that came through that caller. The time of recursive calls counts
+ * once.
+ *
+ * Return false if out of memory, or if the tree would have more than SJ_MOST_PATHS rows. */
 bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions,
-                          int64_t session_id, sj_tree_rows *made);
+                          int64_t session_id, sj_tree_rows *derived);
 bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions,
-                          int64_t session_id, sj_tree_rows *made);
+                          int64_t session_id, sj_tree_rows *derived);
 
 #endif

@@ -2,21 +2,23 @@
  * session, depth first.
  *
  * call_tree and flame read the table call_paths. call_tree sorts siblings by total time, largest
- * first, and shows each path's share of the whole. flame lays paths out for drawing: siblings by
- * function name, `left_ns` is the start of a path on an axis as long as all recorded time.
- * `open_calls` are calls that had not ended when their streams did; `calls` includes them if their
- * end is known. Rare paths that were folded have lost what was above their caller. call_tree shows
- * them below roots named "caller (rare paths)", flame as time of the paths above.
+ * first. flame sorts siblings by function name, for drawing. `left_ns` is the start of a path on an
+ * axis as long as the session's total time. `open_calls` counts calls that had not ended when their
+ * stream ended; `calls` includes an open call if its end is known. A folded rare path has only its
+ * direct caller. call_tree shows rare paths below roots named "CALLER (rare paths)". flame omits
+ * them; their time stays in the totals of their callers.
  *
- * After the session, all three accept a selection: a JSON array of [stream_id, from_ns, to_ns]. It
- * selects the calls that began there, from the columns of their blocks. Then they accept a JSON
- * array of function_ids whose callees the tree shows, or one whose callers it shows.
+ * The optional arguments after the session are JSON arrays. `selection` is an array of [stream_id,
+ * from_ns, to_ns]. The tree then has only the calls that began in one of these windows, and the
+ * table reads the blocks of these calls. `callees_of` and `callers_of` are arrays of function_ids:
+ * the tree shows the callees or the callers of these functions.
  *
- * physical_tree is call_tree by stack frames. A call that was jumped to (a tail call) is below the
- * call that its frame returns to, and the call that jumped ended then. It reads every call.
+ * physical_tree is call_tree by stack frames, unless it has a selection. A call that another call
+ * jumped to (a tail call) is below the call that its frame returns to. The call that jumped ended
+ * at the jump. physical_tree reads every call of the session.
  *
- * Design notes. Paths are loaded once per query and linked by parent, because SQL's recursion
- * cannot sort and add up at the same time; 64 bytes per path. */
+ * Design notes. A query loads all paths into memory and links each path to its caller. SQL's
+ * recursion cannot sort and add up at the same time. A path takes about 130 bytes. */
 #include "schema/queries/query/tree_table.h"
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
@@ -43,7 +45,7 @@ enum {
     COLUMN_SHARE,
     COLUMN_LEFT_NS,
     COLUMN_OPEN_CALLS,
-    COLUMN_CPU_NS, /* costs of measured calls from here on */
+    COLUMN_CPU_NS, /* the first cost of measured calls */
     COLUMN_CPU_SELF_NS,
     COLUMN_ALLOCATIONS,
     COLUMN_ALLOCATED_BYTES,
@@ -51,15 +53,15 @@ enum {
     COLUMN_FREED_BYTES,
     COLUMN_NET_BYTES,
     COLUMN_ALLOCATED_SELF_BYTES,
-    COLUMN_SESSION_ID, /* hidden from here on: the arguments */
+    COLUMN_SESSION_ID, /* the first argument, a hidden column */
     COLUMN_SELECTION,
     COLUMN_CALLEES_OF,
     COLUMN_CALLERS_OF
 };
 
-enum { ARGUMENTS = 4, FIRST_COST = 11 /* first cost column of paths_sql */ };
+enum { ARGUMENTS = 4, FIRST_COST = 11 /* first cost column of the statement tree_table_paths */ };
 
-/* A stack frame that may be the caller of the next call. */
+/* A stack frame that the next call may return to. */
 typedef struct open_frame {
     int64_t call_id;
     uint32_t row;
@@ -71,7 +73,7 @@ typedef struct tree_cursor {
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
     sqlite3_stmt *open_paths;
-    sqlite3_stmt *parts; /* parts of a selection */
+    sqlite3_stmt *parts; /* windows of a selection; prepared at the first use */
     sj_tree_window window;
     sj_tree_rows tree;
     uint32_t *order;
@@ -157,8 +159,8 @@ static int load_paths(tree_cursor *cursor)
             .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
             .is_rare = sqlite3_column_int(cursor->paths, 10) != 0,
         };
-        const bool whole = sj_tree_rows_add(&cursor->tree, &row) && load_cost(cursor);
-        result = whole ? SQLITE_OK : SQLITE_NOMEM;
+        const bool succeeded = sj_tree_rows_add(&cursor->tree, &row) && load_cost(cursor);
+        result = succeeded ? SQLITE_OK : SQLITE_NOMEM;
     }
     sqlite3_reset(cursor->paths);
     return result == SQLITE_DONE ? SQLITE_OK : result;
@@ -183,8 +185,8 @@ static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, 
     return true;
 }
 
-/* Calls come sorted by id, which is the order of their entries. So the call that a frame returns to
- * is among the open ones. */
+/* Adds calls sorted by call_id, the order in which a stream entered them. So the call that a frame
+ * returns to is among the open frames. */
 static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open)
 {
     int result;
@@ -208,8 +210,9 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
     return result;
 }
 
-/* Open calls, and callers that are not selected, have no time of their own, but have callees. */
-static void settle_self(tree_cursor *cursor)
+/* Subtracting the callees made the self time negative for open calls and callers that are not
+ * selected, because their own duration is missing. */
+static void clamp_self_times(tree_cursor *cursor)
 {
     for (size_t i = 0; i < cursor->tree.count; i++) {
         sj_tree_row *row = &cursor->tree.rows[i];
@@ -227,11 +230,11 @@ static int load_frames(tree_cursor *cursor)
     }
     sqlite3_reset(cursor->frames);
     free(open.frames);
-    settle_self(cursor);
+    clamp_self_times(cursor);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Makes the paths of the calls that began in a part: [stream_id, from_ns, to_ns]. */
+/* Makes the paths of the calls that began in a window of `selection`. */
 static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
 {
     sj_query_state *state = sj_table_of(&cursor->base)->state;
@@ -253,11 +256,11 @@ static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
                                     sqlite3_column_int64(cursor->parts, 2));
     }
     sqlite3_reset(cursor->parts);
-    settle_self(cursor);
+    clamp_self_times(cursor);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Reads the function_ids of a JSON array into a set. */
+/* Adds the function_ids of a JSON array to the set `functions`. */
 static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *functions)
 {
     sqlite3_stmt *row = NULL;
@@ -278,19 +281,20 @@ static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *f
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Turns the tree into that of the callees, or of the callers, of some functions. */
-static int turn(tree_cursor *cursor, sqlite3 *database, sqlite3_value *list, bool to_callers)
+/* Replaces the tree by the tree of the callers or callees of the functions in `list`. */
+static int derive_tree(tree_cursor *cursor, sqlite3 *database, sqlite3_value *list, bool to_callers)
 {
     sj_hash_map functions = {0};
-    sj_tree_rows made = {0};
+    sj_tree_rows derived = {0};
     int result = read_functions(database, list, &functions);
     if (result == SQLITE_OK) {
-        const bool whole =
-            to_callers ? sj_tree_rows_callers(&cursor->tree, &functions, cursor->session_id, &made)
-                       : sj_tree_rows_callees(&cursor->tree, &functions, cursor->session_id, &made);
-        result = whole ? SQLITE_OK : SQLITE_NOMEM;
+        const bool succeeded =
+            to_callers
+                ? sj_tree_rows_callers(&cursor->tree, &functions, cursor->session_id, &derived)
+                : sj_tree_rows_callees(&cursor->tree, &functions, cursor->session_id, &derived);
+        result = succeeded ? SQLITE_OK : SQLITE_NOMEM;
         sj_tree_rows_deinit(&cursor->tree);
-        cursor->tree = made;
+        cursor->tree = derived;
     }
     sj_hash_map_deinit(&functions);
     return result;
@@ -322,8 +326,9 @@ static int compare_names(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Links every row to its parent, with sorted siblings. If the parent is missing, or is not before
- * its child (which would make a loop), the root is the parent. */
+/* Links every row to its parent and sorts siblings. The root becomes the parent if the parent is
+ * missing, or if the parent does not come before the row, which would make a loop. By name, omits
+ * rare paths. */
 static int link_rows(tree_cursor *cursor, bool by_name)
 {
     for (size_t i = 0; i < cursor->tree.count; ++i) {
@@ -339,7 +344,7 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     }
     qsort(entries, cursor->tree.count - 1, sizeof(*entries),
           by_name ? compare_names : compare_times);
-    /* from the last to the first, because each is added at the front */
+    /* The loop runs backwards, because it adds each row before its siblings. */
     for (size_t i = cursor->tree.count - 1; i-- > 0;) {
         sj_tree_row *row = &cursor->tree.rows[entries[i].row];
         if (by_name && row->is_rare) {
@@ -354,7 +359,7 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     return SQLITE_OK;
 }
 
-/* Sets how many calls of each path were open; the root counts those without a path. */
+/* Adds the number of open calls of each path. The root counts the open calls without a path. */
 static int count_open_calls(tree_cursor *cursor)
 {
     int result;
@@ -368,24 +373,26 @@ static int count_open_calls(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Computes the width of a path on the axis: its own time, or that of its callees if calls of it are
- * open. The time of rare paths is part of other paths. */
-static void lay_out(tree_cursor *cursor)
+/* Raises the total time of a path to the total of its callees, if that is longer: the time of open
+ * calls is missing. The root's total leaves out rare paths, because their time is part of other
+ * paths. */
+static void raise_totals(tree_cursor *cursor)
 {
     for (size_t i = cursor->tree.count; i-- > 0;) {
         sj_tree_row *row = &cursor->tree.rows[i];
-        int64_t below_ns = 0;
+        int64_t callees_ns = 0;
         for (uint32_t child = row->first_child; child != 0;
              child = cursor->tree.rows[child].next_sibling) {
-            below_ns +=
+            callees_ns +=
                 i != 0 || !cursor->tree.rows[child].is_rare ? cursor->tree.rows[child].total_ns : 0;
         }
-        if (below_ns > row->total_ns) {
-            row->total_ns = below_ns;
+        if (callees_ns > row->total_ns) {
+            row->total_ns = callees_ns;
         }
     }
 }
 
+/* Writes the rows to `order`, depth first, and their start on the axis to left_ns. */
 static int order_rows(tree_cursor *cursor)
 {
     uint32_t *order = realloc(cursor->order, cursor->tree.count * sizeof(*order));
@@ -415,8 +422,8 @@ static int order_rows(tree_cursor *cursor)
     return SQLITE_OK;
 }
 
-/* Makes the rows that the arguments ask for; the given arguments come in order. */
-static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
+/* Makes the rows that the arguments ask for. Bit i of `given` says that argument i is in `argv`. */
+static int load_tree(tree_cursor *cursor, int given, sqlite3_value **argv)
 {
     const sj_table *table = sj_table_of(&cursor->base);
     sqlite3 *database = table->state->database;
@@ -439,8 +446,8 @@ static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
         result = count_open_calls(cursor);
     }
     if (result == SQLITE_OK && (arguments[2] != NULL || arguments[3] != NULL)) {
-        result =
-            turn(cursor, database, arguments[arguments[2] != NULL ? 2 : 3], arguments[2] == NULL);
+        result = derive_tree(cursor, database, arguments[arguments[2] != NULL ? 2 : 3],
+                             arguments[2] == NULL);
     }
     return result;
 }
@@ -452,12 +459,12 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     (void)argc;
     tree_cursor *cursor = (tree_cursor *)base;
     cursor->at = cursor->order_count = 0;
-    int result = load(cursor, given, argv);
+    int result = load_tree(cursor, given, argv);
     if (result == SQLITE_OK) {
         result = link_rows(cursor, sj_table_of(base)->kind->variant);
     }
     if (result == SQLITE_OK) {
-        lay_out(cursor);
+        raise_totals(cursor);
         result = order_rows(cursor);
     }
     return result;
@@ -487,7 +494,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Returns the costs of a path's calls; NULL if not measured. */
+/* Gives NULL if the cost was not measured. */
 static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
 {
     static const uint8_t places[] = {
@@ -537,8 +544,8 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         return SQLITE_OK;
     }
     if (column == COLUMN_SHARE) {
-        const int64_t whole = cursor->tree.rows[0].total_ns;
-        sqlite3_result_double(context, whole > 0 ? (double)row->total_ns / (double)whole : 0.0);
+        const int64_t root_ns = cursor->tree.rows[0].total_ns;
+        sqlite3_result_double(context, root_ns > 0 ? (double)row->total_ns / (double)root_ns : 0.0);
         return SQLITE_OK;
     }
     const bool missing = column > COLUMN_SESSION_ID ||

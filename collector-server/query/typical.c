@@ -1,6 +1,7 @@
-/* Design notes. Bins are up to 6 % wide, wider than the slowdowns of interest. So the mean of the
- * undisturbed calls is the exact sum minus the disturbed calls, and the bins only limit it: from
- * below by the low end, from above by the high end of every undisturbed call's bin. */
+/* Design notes. A bin of a histogram is up to 6 % wide, wider than the slowdowns of interest. So
+ * the time of the undisturbed calls is the exact total minus the estimate for the disturbed calls.
+ * The bins only limit it: all undisturbed calls at the low ends of their bins are the minimum, and
+ * at the high ends the maximum. */
 #include "collector-server/query/typical.h"
 
 #include "proto/callgraph/histogram.h"
@@ -8,10 +9,11 @@
 #include <math.h>
 
 typedef struct body_sums {
-    double count, low, high; /* undisturbed calls; ticks */
-    double tail_count, tail; /* other calls; middles of bins, ticks */
+    double count, low, high; /* undisturbed calls; sums of the ends of their bins in ticks */
+    double tail_count, tail; /* disturbed calls; sum of the middles of their bins in ticks */
 } body_sums;
 
+/* A call is undisturbed if its bin begins at `limit` ticks or below. */
 static void add_up(const sj_histogram *histogram, double limit, body_sums *sums)
 {
     for (uint32_t octave = 0; octave < histogram->octave_count; ++octave) {
