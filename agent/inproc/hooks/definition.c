@@ -11,13 +11,14 @@ typedef struct definition_search {
     const char *name;
     const char *version;
     uint32_t hash;
-    uint32_t named; /* symbols with that name */
-    uint32_t count; /* symbols with that version, too; if 2 or more, nothing is found */
+    uint32_t named; /* number of defined symbols with that name */
+    uint32_t count; /* number of those that match the version, too */
     uint8_t type;
     uint64_t address;
 } definition_search;
 
-/* Returns the name of a version that the module defines, or NULL if it has no name. */
+/* Returns the name of version `number` that the module defines, or NULL if the module does not
+ * define it. */
 static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
 {
     const uint8_t *at = (const uint8_t *)view->defined;
@@ -33,6 +34,8 @@ static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
     return NULL;
 }
 
+/* True if the symbol has the wanted version. If no version is wanted, or if the symbol has none,
+ * true unless the symbol is hidden. */
 static bool has_version(const definition_search *search, const sj_dynamic_view *view,
                         uint32_t symbol)
 {
@@ -44,7 +47,8 @@ static bool has_version(const definition_search *search, const sj_dynamic_view *
     return version != NULL && strcmp(version, search->version) == 0;
 }
 
-/* Counts a module without a hash table as two definitions, because it cannot be searched. */
+/* Counts a module without a hash table as two definitions and stops: the module cannot be searched,
+ * so no definition is certain. */
 static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     definition_search *search = context;
@@ -72,7 +76,7 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 static uint64_t resolve(const definition_search *search)
 {
     if (search->type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
-        /* other machines need data that only the loader has */
+        /* On other machines a resolver needs arguments that only the loader has. */
         return ((uint64_t(*)(void))search->address)();
     }
     return search->type == STT_FUNC ? search->address : 0;

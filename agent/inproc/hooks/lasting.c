@@ -11,7 +11,8 @@
 
 #define PAGE SJ_ARCH_PAGE_MULTIPLE
 
-/* pages of a mapping into which the kernel may have merged the page of code */
+/* Largest mapping, in pages, that is searched. The kernel may have merged the page of code with
+ * neighbours. */
 enum { MERGED_PAGES = 16 };
 
 uint64_t sj_lasting_bytes(void)
@@ -24,10 +25,11 @@ uint64_t sj_lasting_address(const sj_lasting *lasting, uint32_t index)
     return (uint64_t)(uintptr_t)lasting - PAGE + (uint64_t)index * SJ_DISPATCH_STUB_BYTES;
 }
 
-/* Writes a trampoline as a stub for a "record" whose first word is the trampoline's cell. */
-static void write_trampoline(uint8_t *code, const sj_lasting *of, uint32_t index)
+/* Writes trampoline `index`. sj_arch_write_stub jumps to the address in the record's first word, so
+ * the trampoline's cell serves as the record. */
+static void write_trampoline(uint8_t *code, const sj_lasting *lasting, uint32_t index)
 {
-    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&of->targets[index]);
+    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&lasting->targets[index]);
 }
 
 sj_lasting *sj_lasting_of(uint64_t address, uint32_t index, uint64_t magic)
@@ -54,9 +56,10 @@ sj_lasting *sj_lasting_find(uint64_t magic)
         return NULL;
     }
     while (found == NULL && sj_maps_next(&maps, &mapping)) {
-        const bool may_be = mapping.protection == (PROT_READ | PROT_EXEC) &&
-                            mapping.high - mapping.low <= MERGED_PAGES * PAGE;
-        for (uint64_t at = mapping.low; may_be && found == NULL && at < mapping.high; at += PAGE) {
+        const bool may_match = mapping.protection == (PROT_READ | PROT_EXEC) &&
+                               mapping.high - mapping.low <= MERGED_PAGES * PAGE;
+        for (uint64_t at = mapping.low; may_match && found == NULL && at < mapping.high;
+             at += PAGE) {
             found = sj_lasting_of(at, 0, magic);
         }
     }

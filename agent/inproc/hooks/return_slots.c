@@ -58,7 +58,7 @@ void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count)
 {
     const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
     if (region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
-        return; /* no call on this stack was dispatched */
+        return; /* no dispatched call has used this region */
     }
     for (size_t i = 0; i < count; i++) {
         words[i] = sj_return_slots_true_address(at + i * sizeof(words[0]), words[i]);

@@ -1,7 +1,7 @@
-/* Unwind information of a stub area: one description for all of its code. Its expressions search
- * the area's map (agent/abi/stub_map.h). To unwinders a stub is a signal frame that has interrupted
- * the instruction for which the stub stands. So they continue there with the program's own
- * tables. */
+/* Unwind information of a stub area: one description covers all of its code. The description's
+ * expressions search the area's map (agent/abi/stub_map.h). Unwinders see a stub as a signal frame
+ * that has interrupted the instruction that the stub replaces. So they continue at that instruction
+ * with the program's own tables. */
 #ifndef SJ_AGENT_INPROC_HOOKS_UNWIND_TABLE_H
 #define SJ_AGENT_INPROC_HOOKS_UNWIND_TABLE_H
 
@@ -9,14 +9,14 @@
 
 enum {
     SJ_UNWIND_TABLE_BYTES = 400,
-    SJ_UNWIND_INDEX_BYTES = 24, /* size of the index, which comes first */
+    SJ_UNWIND_INDEX_BYTES = 24, /* size of .eh_frame_hdr, which comes first */
     SJ_UNWIND_FRAMES_BYTES = SJ_UNWIND_TABLE_BYTES - SJ_UNWIND_INDEX_BYTES
 };
 
-/* Writes the tables of the area at `area`, whose head is complete, to `at`. `at` lies in the first
- * 2 GiB of the area. First comes the index (.eh_frame_hdr), then .eh_frame. They contain addresses
- * of this process. Returns their size in bytes, at most SJ_UNWIND_TABLE_BYTES, or 0 if the machine
- * does not support it. */
+/* Writes the tables of the area at `area`, whose sj_stub_area is complete, to `at`. `at` lies in
+ * the first 2 GiB of the area. The tables are an index (.eh_frame_hdr) and then .eh_frame. They
+ * contain addresses of this process. Returns their size in bytes, at most SJ_UNWIND_TABLE_BYTES, or
+ * 0 if the machine does not support it. */
 uint32_t sj_unwind_table_write(const void *area, uint8_t *at);
 
 #endif

@@ -11,9 +11,9 @@
 /* A copied instruction may become several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
-/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
- * memory. It may not here: libgcc does not know the size of the program counter, so it cannot read
- * one. */
+/* Numbers of registers in unwind tables. SJ_ARCH_UNWIND_PLACE_IN_MEMORY is 1 if a table may give
+ * the place as a word in memory. libgcc cannot read such a word here, because it does not know the
+ * size of the program counter. */
 enum {
     SJ_ARCH_UNWIND_STACK = 31,
     SJ_ARCH_UNWIND_PLACE = 32,

@@ -8,11 +8,11 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 
-/* Copies are as long as their originals, or a single instruction. */
+/* A copied instruction is as long as the original, or the copied code is one instruction. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
-/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
- * memory. */
+/* Numbers of registers in unwind tables. SJ_ARCH_UNWIND_PLACE_IN_MEMORY is 1 because a table may
+ * give the place as a word in memory. */
 enum {
     SJ_ARCH_UNWIND_STACK = 7,
     SJ_ARCH_UNWIND_PLACE = 16,

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A description for each stub would be as large as the stubs, and would be made at each start.
- * DWARF's expressions have loops and read memory. Two of them search the map, one for the stack
- * pointer of the interrupted code and one for its place. The search is that of abi/stub_map.c: of
- * `count` entries from `entry` on, take the half that contains the key. */
+ * A description for each stub would be as large as the stubs, and each process would have to write
+ * it. DWARF's expressions can loop and read memory. So two expressions search the map. One computes
+ * the stack pointer of the interrupted code, and one its place. They use the binary search of
+ * abi/stub_map.c. Comments at operations list the expression's stack. */
 #include "agent/inproc/hooks/unwind_table.h"
 
 #include "agent/abi/stub_map.h"
@@ -34,7 +34,7 @@ enum {
     OP_LE = 0x2c,
     OP_SKIP = 0x2f,
     OP_LIT0 = 0x30,
-    OP_STACK_POINTER = 0x77, /* breg7, with an offset of one byte */
+    OP_STACK_POINTER = 0x77, /* breg7; an offset of one byte follows */
     OP_COUNTER = 0x80,       /* breg16 */
     OP_DEREF_SIZE = 0x94,
     CFA_EXPRESSION = 0x0f,
@@ -77,7 +77,7 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to set_target, which sets the
+/* Writes a jump (OP_BRA, OP_SKIP). Returns the address behind it, for set_target, which sets the
  * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
@@ -91,7 +91,8 @@ static void set_target(uint8_t *jump, const uint8_t *to)
     memcpy(jump - sizeof(distance), &distance, sizeof(distance));
 }
 
-/* Leaves the key of the program counter and the address of its entry on the stack. */
+/* Writes operations that push the key of the program counter, and the address of the map entry that
+ * covers it. */
 static void put_search(table_writer *writer)
 {
     PUT(OP_COUNTER, 0);
@@ -116,19 +117,21 @@ static void put_search(table_writer *writer)
     PUT(OP_DROP);
 }
 
-/* From an entry, computes the stack pointer of the interrupted code. */
+/* Writes operations that replace an entry's address by the stack pointer of the interrupted
+ * code. */
 static void put_stack(table_writer *writer)
 {
     PUT(OP_DEREF_SIZE, 4, OP_CONST1, STACK_MASK, OP_AND, OP_LIT0 + WORD_SHIFT, OP_SHL);
     PUT(OP_LIT0 - SJ_STUB_STACK_LEAST, OP_MINUS, OP_STACK_POINTER, 0, OP_PLUS);
 }
 
+/* Writes operations that replace an entry's address by its `place` word. */
 static void put_place_word(table_writer *writer)
 {
     PUT(OP_PLUS_CONST, PLACE_AT, OP_DEREF_SIZE, 4);
 }
 
-/* From the word of a place, computes whether the place is of a kind. */
+/* Writes operations that replace a `place` word by 1 if it has the kind, else by 0. */
 static void put_is_kind(table_writer *writer, sj_stub_kind kind)
 {
     PUT(OP_CONST1, SJ_STUB_KIND_SHIFT, OP_SHR, (uint8_t)(OP_LIT0 + kind), OP_EQ);
@@ -141,7 +144,8 @@ static void put_stack_expression(table_writer *writer)
     put_stack(writer);
     PUT(OP_SWAP);
     put_place_word(writer);
-    put_is_kind(writer, SJ_STUB_CALLED); /* above the return address */
+    put_is_kind(writer,
+                SJ_STUB_CALLED); /* if stubs call the code, adds the size of the return address */
     PUT(OP_LIT0 + WORD_SHIFT, OP_SHL, OP_PLUS);
 }
 
@@ -157,7 +161,8 @@ static void put_place_expression(table_writer *writer)
     put_is_kind(writer, SJ_STUB_COPY);
     PUT(OP_PICK, 3, OP_LIT0 + SJ_STUB_STACK_BITS, OP_SHR);
     PUT(OP_PICK, 3, OP_DEREF_SIZE, 4, OP_LIT0 + SJ_STUB_STACK_BITS, OP_SHR);
-    PUT(OP_MINUS, OP_MUL, OP_SWAP, OP_CONST4); /* bytes into the copy */
+    PUT(OP_MINUS, OP_MUL, OP_SWAP,
+        OP_CONST4); /* for copied code, adds the distance into the copy */
     put_32(writer, PLACE_MASK);
     PUT(OP_AND, OP_PLUS);
     put_address(writer, writer->area + (uint64_t)writer->head.text);
@@ -182,7 +187,7 @@ static void put_expression(table_writer *writer, void (*expression)(table_writer
     length[1] = (uint8_t)(bytes >> SEVEN_BITS);
 }
 
-/* Sets the length of an entry of .eh_frame, in whole words. */
+/* Pads an entry of .eh_frame to whole words and sets its length. */
 static void end_entry(table_writer *writer, uint8_t *length)
 {
     while ((uintptr_t)writer->at % sizeof(uint64_t) != 0) {
