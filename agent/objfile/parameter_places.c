@@ -107,7 +107,7 @@ static sj_parameter_place assign_homogeneous(sj_register_use *use, const sj_type
     return place;
 }
 
-/* Assigns a vector register to a long double, as AAPCS64 does. */
+/* Assigns a vector register to a long double (AAPCS64). */
 static sj_parameter_place assign_extended(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true,
@@ -131,7 +131,7 @@ static sj_parameter_place assign_aapcs(sj_register_use *use, const sj_type_layou
         return assign_address(use);
     }
     sj_type_layout words = *layout;
-    /* aggregates are in general registers, whatever their members are */
+    /* Other aggregates are in general registers, whatever their members are. */
     if (layout->is_aggregate) {
         words.words[0] = SJ_WORD_WHOLE;
         words.words[1] = layout->bytes > WORD_BYTES ? SJ_WORD_WHOLE : SJ_WORD_NONE;
@@ -218,7 +218,7 @@ bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offse
     return true;
 }
 
-/* Converts DWARF's number of an argument register to a place; 0 for other registers. */
+/* Returns the place of the argument register with a DWARF number, or 0 for other registers. */
 static uint8_t place_of_register(uint64_t number, bool is_aapcs)
 {
     enum { XMM0 = 17, V0 = 64 };
@@ -240,6 +240,7 @@ static uint8_t place_of_register(uint64_t number, bool is_aapcs)
     return 0;
 }
 
+/* Sets `*place` if the operation names a register. Returns false if it does not. */
 static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *place)
 {
     if (operation->atom >= DW_OP_reg0 && operation->atom <= DW_OP_reg31) {
@@ -253,8 +254,8 @@ static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *pla
     return false;
 }
 
-/* Reads the registers of a location: one register, or pieces of eight bytes each. The last piece
- * may be shorter. */
+/* Reads a location that is one register, or two registers as pieces of eight bytes each. The last
+ * piece may be shorter. Returns false for other locations. */
 static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aapcs,
                            sj_parameter_place *place)
 {
@@ -273,7 +274,8 @@ static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aap
     return is_known;
 }
 
-/* True if the value does not have a place, or was stored there after the entry. */
+/* True if the location does not name a place, because the value is computed, constant or
+ * missing. */
 static bool is_computed(const Dwarf_Op *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

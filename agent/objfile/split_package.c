@@ -1,14 +1,14 @@
 /* Design notes
  *
- * Offsets in a unit count from the beginning of its part of each section. The parts of one unit,
- * each as a section, are therefore a .dwo file. All units share only the strings; an extracted file
- * gets the strings that its unit has offsets of.
+ * A package concatenates the sections of .dwo files. Offsets in a unit count from the beginning of
+ * its part of each section. So the parts of one unit, each as a section, are a .dwo file. Only the
+ * strings are shared by all units: an extracted file gets the strings whose offsets its unit has.
  *
  * The package contains each type unit (-fdebug-types-section) once, with the abbreviations and
- * string offsets of the .dwo file that it came from. Signatures tell which type units a unit
- * refers to: eight bytes that may be anywhere in it. The string offsets of such a type unit are
- * appended to those of the unit. Its abbreviations get one more attribute, which does not occupy
- * bytes in the unit: where its string offsets begin. */
+ * string offsets of the .dwo file that it came from. A unit refers to a type unit by its signature:
+ * eight bytes anywhere in the unit. The string offsets of such a type unit are appended to those of
+ * the unit. Its abbreviations get one more attribute, DW_AT_str_offsets_base, which says where its
+ * string offsets begin. The attribute does not occupy bytes in the unit. */
 #include "agent/objfile/split_package.h"
 
 #include "agent/objfile/elf_image.h"
@@ -24,7 +24,7 @@
 enum {
     MOST_EXTRACTED_BYTES = 1 << 30,
     MOST_ORIGINS = 4096,
-    VERSION_AT = 4,          /* in the header of a unit of 32-bit DWARF */
+    VERSION_AT = 4,          /* offset in the header of a unit of 32-bit DWARF */
     GNU_ABBREV_AT = 6,       /* until version 4 */
     ABBREV_AT = 8,           /* in version 5 */
     STR_OFFSETS_HEADER = 8,  /* in version 5 */
@@ -42,18 +42,18 @@ struct sj_split_package {
     uint32_t *used_by; /* number of the last extraction that used each type unit */
     uint32_t extractions;
     uint64_t extracted_bytes; /* includes inflated bytes */
-    bool is_read;             /* the sections were read, with the result `contents` */
+    bool is_read;             /* read_contents was called, with the result `contents` */
     sj_status contents;
 };
 
-/* The source of type units: abbreviations and strings of one .dwo file. */
+/* Abbreviations and string offsets of one .dwo file that type units came from. */
 typedef struct origin {
     uint64_t abbrevs;     /* offset in the package's section */
     uint32_t str_offsets; /* offset in the package's section */
     uint32_t new_abbrevs; /* offset in the extracted file's section */
 } origin;
 
-/* An extracted file. */
+/* The file that is being extracted. */
 typedef struct extraction {
     sj_split_package *package;
     const sj_split_unit *unit;
@@ -137,7 +137,7 @@ sj_slice sj_elf_debug_section(Elf *elf, const char *name)
     return read_section(elf, name, &inflated, &bytes) == SJ_OK ? bytes : (sj_slice){0};
 }
 
-static sj_status read_own(sj_split_package *package, const char *name, sj_slice *bytes)
+static sj_status read_package_section(sj_split_package *package, const char *name, sj_slice *bytes)
 {
     return read_section(package->elf, name, &package->extracted_bytes, bytes);
 }
@@ -153,20 +153,20 @@ static sj_status read_package(sj_split_package *package)
         return SJ_ECORRUPT;
     }
     package->machine = header.e_machine;
-    SJ_TRY(read_own(package, ".debug_cu_index", &units));
+    SJ_TRY(read_package_section(package, ".debug_cu_index", &units));
     return units.size != 0 ? sj_split_index_read(units, &package->units) : SJ_ECORRUPT;
 }
 
-/* Reads the sections that units are made of. Called by the first extraction, so that until then
- * only the index is inflated. */
+/* Reads the sections that contain parts of units. The first extraction calls it, so that an unused
+ * package needs no memory for inflated sections. */
 static sj_status read_contents(sj_split_package *package)
 {
     sj_slice types;
     for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
-        SJ_TRY(read_own(package, names[i], &package->sections[i]));
+        SJ_TRY(read_package_section(package, names[i], &package->sections[i]));
     }
-    SJ_TRY(read_own(package, ".debug_str.dwo", &package->strings));
-    SJ_TRY(read_own(package, ".debug_tu_index", &types));
+    SJ_TRY(read_package_section(package, ".debug_str.dwo", &package->strings));
+    SJ_TRY(read_package_section(package, ".debug_tu_index", &types));
     SJ_TRY(sj_split_index_read(types, &package->types));
     package->used_by = calloc(package->types.count + 1, sizeof(*package->used_by));
     return package->used_by != NULL ? SJ_OK : SJ_ENOMEM;
@@ -210,7 +210,7 @@ bool sj_split_package_has(const sj_split_package *package, uint64_t id)
     return sj_split_index_find(&package->units, id) != NULL;
 }
 
-/* Finds a unit's part of a section. Returns false if it is outside of the section. */
+/* Finds a unit's part of a section. Returns false if the part exceeds the section. */
 static bool find_part(const sj_split_package *package, const sj_split_unit *unit,
                       sj_split_section section, sj_slice *bytes)
 {
@@ -227,8 +227,8 @@ static bool find_part(const sj_split_package *package, const sj_split_unit *unit
     return true;
 }
 
-/* Reads the version of the unit at the beginning of a part. Returns 0 if the part is too short.
- * Returns 0 for 64-bit DWARF, too, which compilers do not write by default. */
+/* Reads the version of the unit at the beginning of a part. Returns 0 if the part is too short, and
+ * for 64-bit DWARF, which compilers do not write by default. */
 static unsigned read_version(sj_slice part)
 {
     sj_reader reader = sj_reader_of(part.data, part.size);
@@ -237,8 +237,8 @@ static unsigned read_version(sj_slice part)
     return reader.bad || is_wide ? 0 : version;
 }
 
-/* Copies a string of the package and writes its offset. If the string does not end in the section,
- * writes an offset that is outside. */
+/* Copies a string of the package and writes its new offset. If the string does not end within the
+ * section, writes an invalid offset. */
 static sj_status put_string(extraction *made, uint32_t offset)
 {
     sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
@@ -256,7 +256,8 @@ static sj_status put_string(extraction *made, uint32_t offset)
     return SJ_OK;
 }
 
-/* Copies the strings that a unit has offsets of. Sets `*base` to the place of the first offset. */
+/* Copies the strings whose offsets a unit has. Sets `*base` to the position of the first offset in
+ * the new section. */
 static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsigned version,
                              size_t *base)
 {
@@ -292,7 +293,7 @@ static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
         }
         sj_byte_buffer_put_varint(to, name);
         sj_byte_buffer_put_varint(to, form);
-        while (form == DW_FORM_implicit_const && !reader->bad) { /* the constant, signed */
+        while (form == DW_FORM_implicit_const && !reader->bad) { /* the constant, a signed LEB128 */
             const uint8_t byte = sj_read_u8(reader);
             sj_byte_buffer_put_number(to, byte, 1);
             if (byte < 0x80) {
@@ -303,7 +304,7 @@ static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
     if (tag == DW_TAG_type_unit) {
         sj_byte_buffer_put_varint(to, DW_AT_str_offsets_base);
         sj_byte_buffer_put_varint(to, DW_FORM_implicit_const);
-        /* The number is signed: the last byte keeps bit 6 clear, so that it is not the sign. */
+        /* A signed LEB128 of five bytes. Bit 6 of the last byte is the sign, so it must be 0. */
         sj_byte_buffer_put_number(to, 0x80 | (base & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 7 & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 14 & 0x7f), 1);
@@ -331,8 +332,8 @@ static sj_status copy_abbrevs(sj_slice table, size_t base, sj_byte_buffer *to)
 }
 
 /* Copies the abbreviations and strings of a type unit, unless they were copied before. Sets
- * `*place` to the offset of the abbreviations. */
-static sj_status find_origin(extraction *made, const sj_split_unit *type, sj_slice table,
+ * `*place` to the new offset of the abbreviations. */
+static sj_status copy_origin(extraction *made, const sj_split_unit *type, sj_slice table,
                              unsigned version, uint32_t *place)
 {
     size_t base;
@@ -385,7 +386,7 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
         return SJ_ELIMIT;
     }
     const sj_slice table = {.data = abbrevs.data + offset, .size = abbrevs.size - offset};
-    SJ_TRY(find_origin(made, type, table, version, &place));
+    SJ_TRY(copy_origin(made, type, table, version, &place));
     sj_byte_buffer *units = &made->sections[section];
     const size_t start = units->size;
     sj_byte_buffer_put(units, part.data, part.size);
@@ -395,7 +396,8 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
     return SJ_OK;
 }
 
-/* Adds the type units whose signatures occur in a section of the file, from `at` on. */
+/* Adds the type units whose signatures occur in a section of the file at or behind `*at`. Advances
+ * `*at`. */
 static sj_status add_types(extraction *made, sj_split_section section, size_t *at)
 {
     sj_split_package *package = made->package;
@@ -412,7 +414,7 @@ static sj_status add_types(extraction *made, sj_split_section section, size_t *a
     return SJ_OK;
 }
 
-/* Adds type units until no added unit refers to another one. */
+/* Adds type units until the added units refer to no further ones. */
 static sj_status add_all_types(extraction *made)
 {
     size_t scanned[2] = {0, 0};
