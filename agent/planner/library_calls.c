@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A module calls another one through a slot that the loader fills. A slot of the
- * linkage table is only called. A data slot may also be loaded, as the address of the function. A
- * program may compare that address, so such a slot is excluded if the code loads it. Symbol
- * versions name the library. Without one, the name starts with '!'. */
+/* Design notes. A module calls another module through an import slot that the loader fills. Code
+ * only calls through a slot of the procedure linkage table. Code may also load a data slot, as the
+ * address of the function. A program may compare that address, so such a slot is excluded if the
+ * code loads it. An import's name is LIBRARY!SYMBOL. The library comes from the symbol's version.
+ * Without a version, the name starts with '!'. */
 
 enum { SLOT_BYTES = 8, NAME_MAX_BYTES = 4096 };
 
 typedef struct import_slot {
     uint64_t address;
     uint32_t symbol;
-    bool is_data; /* may be loaded as well as called */
+    bool is_data; /* code may load the slot, too */
     bool is_loaded;
 } import_slot;
 
@@ -29,7 +30,7 @@ typedef struct import_list {
 
 typedef struct import_symbol {
     const char *name;
-    bool is_function; /* defined elsewhere */
+    bool is_function; /* a function that another module defines */
 } import_symbol;
 
 static bool is_listed(const char *name, const char *const *list, size_t count)
@@ -42,7 +43,7 @@ static bool is_listed(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-/* True for functions that return twice, and for functions that use their caller's address. */
+/* True for functions that return twice, and for functions that use their return address. */
 static bool caller_matters(const char *name)
 {
     static const char *const names[] = {
@@ -87,7 +88,8 @@ static const sj_elf_section *find_type(const sj_elf *elf, uint32_t type)
     return NULL;
 }
 
-/* Returns the file that a needed version `index` comes from; "": unknown. */
+/* Returns the name of the library that defines the needed version `index`, or "" if it is
+ * unknown. */
 static const char *find_version_file(const sj_elf *elf, uint16_t index)
 {
     const sj_elf_section *section = find_type(elf, SHT_GNU_verneed);
@@ -182,7 +184,7 @@ static import_slot *find_slot(const import_list *list, uint64_t address)
 }
 
 /* Marks the slots that code reads without calling or jumping through them. */
-static void record_loads(const sj_module *module, const import_list *list)
+static void mark_loaded_slots(const sj_module *module, const import_list *list)
 {
     for (size_t i = 0; i < module->code_count; i++) {
         const sj_code *code = &module->codes[i];
@@ -198,7 +200,7 @@ static void record_loads(const sj_module *module, const import_list *list)
     }
 }
 
-static void remove_doubles(import_list *list)
+static void remove_duplicates(import_list *list)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -270,8 +272,8 @@ sj_status sj_plan_library_calls(sj_builder *builder)
     sj_status status = collect_slots(module, &list);
     if (status == SJ_OK && list.count > 0) {
         qsort(list.items, list.count, sizeof(*list.items), compare_slots);
-        remove_doubles(&list);
-        record_loads(module, &list);
+        remove_duplicates(&list);
+        mark_loaded_slots(module, &list);
         status = add_imports(builder, &list);
     }
     free(list.items);

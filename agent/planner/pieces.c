@@ -11,11 +11,11 @@ typedef struct pieces {
     uint32_t count;
     _Atomic uint32_t next;
     pthread_mutex_t mutex;
-    uint32_t failed; /* the first piece that failed; `count`: none */
+    uint32_t failed; /* lowest number of a piece that failed; `count`: none */
     sj_status status;
 } pieces;
 
-static void note_failure(pieces *work, uint32_t piece, sj_status status)
+static void set_failure(pieces *work, uint32_t piece, sj_status status)
 {
     pthread_mutex_lock(&work->mutex);
     if (piece < work->failed) {
@@ -35,12 +35,13 @@ static void *run_pieces(void *context)
         }
         const sj_status status = work->run(work->context, piece);
         if (status != SJ_OK) {
-            note_failure(work, piece, status);
+            set_failure(work, piece, status);
         }
     }
 }
 
-/* Returns the number of started threads. They inherit the blocked signals. */
+/* Starts up to `wanted` threads, with all signals blocked. Returns the number of started
+ * threads. */
 static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted)
 {
     sigset_t all;

@@ -4,9 +4,9 @@
 #include "proto/base/array.h"
 
 /* Design notes. A stub is a list of operations (plan.h), because the agent has no disassembler. The
- * operations name every displacement. Short jumps become long ones. A call at an entry becomes a
- * push of the original return address and a jump. A stub that other stubs jump to is made before
- * them. */
+ * operations describe every displacement. A short jump becomes a long jump. A call at an entry
+ * becomes a push of the original return address and a jump. A stub that other stubs jump to is made
+ * before them. */
 
 enum { OPERATION_MAX_BYTES = 64, LONG_JUMP_BYTES = 5, LONG_JUMP_IF_BYTES = 6, MODRM_REG_SHIFT = 3 };
 
@@ -137,7 +137,7 @@ void sj_emit_label(sj_builder *builder, uint32_t label)
     end_operation(builder, &writer, 0);
 }
 
-/* Writes the number of a stub, and records its place. */
+/* Writes the number of a stub, and adds its position to builder->uses. */
 static void write_stub(sj_builder *builder, sj_writer *writer, uint32_t stub)
 {
     if (builder->status == SJ_OK) {
@@ -224,7 +224,7 @@ static size_t varint_bytes(uint32_t value)
     return bytes;
 }
 
-/* Copies operations of another builder up to `end`. */
+/* Appends the bytes `from` to `end` of another builder's operations. */
 static void append_operations(sj_builder *builder, const sj_builder *made, size_t from, size_t end)
 {
     if (builder->status == SJ_OK) {
@@ -238,7 +238,7 @@ static void append_operations(sj_builder *builder, const sj_builder *made, size_
     }
 }
 
-/* A stub number may be longer if more stubs precede the stub. */
+/* Appends a stub number. It may be longer than before, because more stubs precede the stub. */
 static void append_number(sj_builder *builder, uint32_t stub)
 {
     sj_writer writer = reserve_operation(builder);
@@ -246,8 +246,8 @@ static void append_number(sj_builder *builder, uint32_t stub)
     builder->operations_bytes += writer.bad ? 0 : sj_writer_used(&writer);
 }
 
-/* Appends one stub. `use` is the first stub number at or after its start. Returns the first one
- * after it. */
+/* Appends a stub. `use` is the index of the first stub number at or behind the stub's start.
+ * Returns the index of the first one behind the stub. */
 static size_t append_stub(sj_builder *builder, const sj_builder *made, const sj_plan_stub *stub,
                           size_t use, uint32_t stub_base)
 {
