@@ -14,6 +14,7 @@ static bool has_same_build_id(const sj_elf *module, const sj_elf *debug)
            memcmp(wanted.data, found.data, wanted.size) == 0;
 }
 
+/* Opens DEBUG_ROOT/.build-id/xx/yyyy.debug, if it has the module's build-id. */
 static sj_status open_by_build_id(const sj_elf *module, const char *debug_root, sj_elf *debug,
                                   char *path, size_t path_bytes)
 {

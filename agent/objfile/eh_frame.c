@@ -89,6 +89,7 @@ static uint64_t read_encoded(sj_reader *reader, uint8_t encoding, const uint8_t 
     return reader->bad ? 0 : value;
 }
 
+/* Reads the common information entry at `offset`. Clears is_usable if its format is unknown. */
 static common_entry read_common(sj_slice section, uint64_t offset, uint64_t address)
 {
     common_entry entry = {.landing_encoding = ENCODING_OMIT};
@@ -377,6 +378,7 @@ static void start_walk(frame_walk *walk, const common_entry *common)
     walk->is_broken = walk->is_broken || walk->reader.bad;
 }
 
+/* Computes the rows of a range from its instructions and appends them to unwind->rows. */
 static sj_status read_rows(sj_eh_frame *unwind, const common_entry *common, sj_slice instructions,
                            sj_fde *range)
 {

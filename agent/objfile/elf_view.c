@@ -247,6 +247,7 @@ sj_slice sj_elf_at(const sj_elf *elf, uint64_t address)
     return (sj_slice){0};
 }
 
+/* Returns the GNU build-id in a section of notes, or an empty slice. */
 static sj_slice find_build_id(sj_slice notes)
 {
     sj_reader reader = sj_reader_of(notes.data, notes.size);

@@ -68,7 +68,7 @@ typedef struct function_reader {
     bool is_aapcs;
     bool is_global;
     bool is_by_convention; /* the function follows the calling convention */
-    bool is_of_llvm;
+    bool is_llvm;
     bool is_optimized;
     uint64_t entry;
     sj_register_use use;
@@ -127,6 +127,7 @@ static sj_status add_missing(sj_function_types *types, Dwarf_CU *unit)
     return SJ_OK;
 }
 
+/* Adds the functions of all units, including those in .dwo files that libdw found. */
 static sj_status walk_units(sj_function_types *types)
 {
     Dwarf_CU *unit = NULL;
@@ -155,19 +156,21 @@ static void raise_split_state(sj_function_types *types, sj_split_state state)
  * the package lacks all of them. */
 static bool keep_packaged(sj_function_types *types)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < types->missing_count; i++) {
         if (sj_split_package_has(types->package, types->missing[i].id)) {
-            types->missing[kept++] = types->missing[i];
+            types->missing[kept_count++] = types->missing[i];
         }
     }
-    if (kept != types->missing_count) {
+    if (kept_count != types->missing_count) {
         raise_split_state(types, SJ_SPLIT_OTHER);
     }
-    types->missing_count = kept != 0 ? kept : types->missing_count;
-    return kept != 0;
+    types->missing_count = kept_count != 0 ? kept_count : types->missing_count;
+    return kept_count != 0;
 }
 
+/* Adds the functions of the missing units from the package. Continues after a unit that cannot be
+ * read. */
 static sj_status walk_packaged(sj_function_types *types)
 {
     Dwarf_Die unit;
@@ -194,8 +197,8 @@ static sj_status walk_packaged(sj_function_types *types)
 static sj_status read_package(sj_function_types *types, const char *path)
 {
     char package[PATH_MAX];
-    const int wrote = snprintf(package, sizeof(package), "%s.dwp", path);
-    const sj_status status = wrote >= 0 && (size_t)wrote < sizeof(package)
+    const int path_length = snprintf(package, sizeof(package), "%s.dwp", path);
+    const sj_status status = path_length >= 0 && (size_t)path_length < sizeof(package)
                                  ? sj_split_package_open(package, &types->package)
                                  : SJ_ENOTFOUND;
     if (status == SJ_OK) {
@@ -359,20 +362,20 @@ static sj_status read_types(sj_function_types *types, const char *path, const ch
 sj_status sj_function_types_new(const char *path, sj_function_types **types)
 {
     char split[PATH_MAX];
-    sj_function_types *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_function_types *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->descriptor = -1;
-    const bool is_own = open_file(made, path);
-    if (is_own || (find_debug_file(path, split) && open_file(made, split))) {
-        const sj_status status = read_types(made, path, is_own ? NULL : split);
+    created->descriptor = -1;
+    const bool is_own = open_file(created, path);
+    if (is_own || (find_debug_file(path, split) && open_file(created, split))) {
+        const sj_status status = read_types(created, path, is_own ? NULL : split);
         if (status != SJ_OK) {
-            sj_function_types_free(made);
+            sj_function_types_free(created);
             return status;
         }
     }
-    *types = made;
+    *types = created;
     return SJ_OK;
 }
 
@@ -419,6 +422,7 @@ static bool find_concrete(const function_reader *reader, Dwarf_Die *abstract, Dw
     return false;
 }
 
+/* Reads the type of a parameter, and the places that DWARF and the calling convention give. */
 static void read_parameter(function_reader *reader, Dwarf_Die *die)
 {
     Dwarf_Die concrete = *die;
@@ -436,8 +440,7 @@ static void read_parameter(function_reader *reader, Dwarf_Die *die)
     }
     /* Versions of clang differ in how they pass 128 bits if only one register is unused. */
     const bool is_wide = !layout.is_aggregate && layout.words[1] == SJ_WORD_WHOLE;
-    if ((reader->language == DW_LANG_Rust && layout.is_aggregate) ||
-        (reader->is_of_llvm && is_wide)) {
+    if ((reader->language == DW_LANG_Rust && layout.is_aggregate) || (reader->is_llvm && is_wide)) {
         sj_register_use_whole(&reader->use, &layout);
     }
     read->convention = sj_parameter_place_next(&reader->use, &layout);
@@ -485,7 +488,7 @@ static void check_convention(function_reader *reader)
 static bool has_all_arguments(const function_reader *reader)
 {
     return reader->is_by_convention &&
-           (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
+           (!reader->is_llvm || reader->is_global || !reader->is_optimized);
 }
 
 /* Returns where a parameter is at the function's entry. */
@@ -523,7 +526,7 @@ static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
     return operations[0].atom != DW_OP_call_frame_cfa && operations[0].atom != DW_OP_reg0 + pointer;
 }
 
-static bool is_of_llvm(Dwarf_Die *unit)
+static bool is_llvm(Dwarf_Die *unit)
 {
     Dwarf_Attribute attribute;
     const char *producer = dwarf_attr_integrate(unit, DW_AT_producer, &attribute) != NULL
@@ -543,6 +546,7 @@ static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, boo
     return layout;
 }
 
+/* Returns the place of the result at the exit. */
 static sj_parameter_place result_place(const function_reader *reader, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = has_all_arguments(reader) &&
@@ -564,7 +568,8 @@ static sj_parameter_place result_place(const function_reader *reader, const sj_t
     return place;
 }
 
-static sj_status describe(function_reader *reader, sj_typed_function *function)
+/* Adds the values of the parameters and of the result to `function`. */
+static sj_status describe_function(function_reader *reader, sj_typed_function *function)
 {
     Dwarf_Die type;
     const bool has_result = sj_type_of(reader->die, &type);
@@ -613,7 +618,7 @@ static void begin_reader(function_reader *reader, const sj_function_types *types
                          dwarf_formref_die(&attribute, &reader->origin) != NULL;
     if (dwarf_diecu(&entry->die, &unit, NULL, NULL) != NULL) {
         reader->language = dwarf_srclang(&unit);
-        reader->is_of_llvm = is_of_llvm(&unit);
+        reader->is_llvm = is_llvm(&unit);
     }
     reader->is_global =
         types->global_count != 0 && bsearch(&entry->address, types->globals, types->global_count,
@@ -624,6 +629,7 @@ static void begin_reader(function_reader *reader, const sj_function_types *types
     reader->is_optimized = has_optimized_frame(&entry->die, types->is_aapcs);
 }
 
+/* Returns a function's name in the symbol table, or its name in the source, or "". */
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -658,18 +664,18 @@ sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, cons
         return SJ_ENOTFOUND;
     }
     function_reader *reader = calloc(1, sizeof(*reader));
-    sj_typed_function *made = calloc(1, sizeof(*made));
+    sj_typed_function *created = calloc(1, sizeof(*created));
     sj_status status = SJ_ENOMEM;
-    if (reader != NULL && made != NULL) {
+    if (reader != NULL && created != NULL) {
         begin_reader(reader, types, entry, symbol);
-        status = describe(reader, made);
-        sj_typed_function_fit(made);
+        status = describe_function(reader, created);
+        sj_typed_function_fit(created);
     }
     free(reader);
     if (status != SJ_OK) {
-        sj_typed_function_free(made);
+        sj_typed_function_free(created);
         return status;
     }
-    *function = made;
+    *function = created;
     return SJ_OK;
 }

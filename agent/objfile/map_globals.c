@@ -50,15 +50,15 @@ static int compare_addresses(const void *left, const void *right)
 /* Removes the symbols that are not in a data section, and sorts the others by address. */
 static void keep_data(const sj_elf *elf, sj_symbols *symbols)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < symbols->count; i++) {
         if (find_data(elf, symbols->items[i].address) != NULL) {
-            symbols->items[kept++] = symbols->items[i];
+            symbols->items[kept_count++] = symbols->items[i];
         }
     }
-    symbols->count = kept;
-    if (kept != 0) {
-        qsort(symbols->items, kept, sizeof(*symbols->items), compare_addresses);
+    symbols->count = kept_count;
+    if (kept_count != 0) {
+        qsort(symbols->items, kept_count, sizeof(*symbols->items), compare_addresses);
     }
 }
 

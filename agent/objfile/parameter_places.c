@@ -15,6 +15,7 @@ uint8_t sj_extended_bytes(const sj_type_layout *layout, bool is_aapcs)
     return !layout->is_extended ? 0 : is_aapcs ? EXTENDED_BYTES_BINARY128 : EXTENDED_BYTES_X87;
 }
 
+/* True for a structure of one to four floating-point numbers of one size (AAPCS64). */
 static bool is_homogeneous(const sj_type_layout *layout)
 {
     return layout->is_aggregate && layout->real_count != 0 &&
@@ -44,6 +45,7 @@ static uint8_t assign_real(sj_register_use *use)
     return sj_value_descriptor(++use->real, SJ_VALUE_DOUBLE);
 }
 
+/* Assigns words of the stack to a parameter. */
 static sj_parameter_place assign_stack(sj_register_use *use, const sj_type_layout *layout)
 {
     const uint64_t words = (layout->bytes + WORD_BYTES - 1) / WORD_BYTES;
@@ -59,6 +61,7 @@ static sj_parameter_place assign_stack(sj_register_use *use, const sj_type_layou
     return place;
 }
 
+/* Assigns a general register, or a word of the stack, to the address of a parameter. */
 static sj_parameter_place assign_address(sj_register_use *use)
 {
     static const sj_type_layout address = {.bytes = WORD_BYTES, .alignment = WORD_BYTES};
@@ -77,6 +80,7 @@ static uint32_t count_words(const sj_type_layout *layout, sj_word_class class)
     return (layout->words[0] == class) + (layout->words[1] == class);
 }
 
+/* Assigns a register to each word of a parameter, or the stack if there are too few registers. */
 static sj_parameter_place assign_words(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
@@ -119,6 +123,7 @@ static sj_parameter_place assign_extended(sj_register_use *use, const sj_type_la
     return place;
 }
 
+/* Assigns places to a parameter as AAPCS64 does. */
 static sj_parameter_place assign_aapcs(sj_register_use *use, const sj_type_layout *layout)
 {
     if (layout->is_extended) {

@@ -88,22 +88,22 @@ static int compare_entries(const void *left, const void *right)
 
 sj_status sj_source_map_new(const char *path, sj_source_map **map)
 {
-    sj_source_map *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_source_map *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    sj_status status = read_file(made, path);
+    sj_status status = read_file(created, path);
     if (status == SJ_OK) {
-        status = read_debug_file(made, path);
+        status = read_debug_file(created, path);
     }
     if (status != SJ_OK) {
-        sj_source_map_free(made);
+        sj_source_map_free(created);
         return status;
     }
-    if (made->count != 0) {
-        qsort(made->entries, made->count, sizeof(*made->entries), compare_entries);
+    if (created->count != 0) {
+        qsort(created->entries, created->count, sizeof(*created->entries), compare_entries);
     }
-    *map = made;
+    *map = created;
     return SJ_OK;
 }
 

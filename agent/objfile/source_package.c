@@ -179,6 +179,7 @@ static sj_status add_libraries(const text *list, text *libraries)
     return status;
 }
 
+/* Appends the libraries of all `packages`. */
 static sj_status read_libraries(package_lists *lists, const text *packages, text *libraries)
 {
     char name[NAME_BYTES];

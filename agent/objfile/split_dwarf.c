@@ -35,9 +35,9 @@ static uint64_t offset_attribute(Dwarf_Die *die, unsigned gnu_name, unsigned nam
 {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
-    const bool is_there = dwarf_attr(die, gnu_name, &attribute) != NULL ||
-                          (name != 0 && dwarf_attr(die, name, &attribute) != NULL);
-    return is_there && dwarf_formudata(&attribute, &value) == 0 ? value : 0;
+    const bool has_value = dwarf_attr(die, gnu_name, &attribute) != NULL ||
+                           (name != 0 && dwarf_attr(die, name, &attribute) != NULL);
+    return has_value && dwarf_formudata(&attribute, &value) == 0 ? value : 0;
 }
 
 sj_split_skeleton sj_split_skeleton_of(Dwarf_CU *unit)
@@ -155,21 +155,22 @@ sj_status sj_split_dwarf_new(sj_split_package *package, Elf *elf,
                              const sj_split_skeleton *skeletons, size_t count,
                              sj_split_dwarf **dwarf)
 {
-    sj_split_dwarf *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_split_dwarf *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->package = package;
-    made->descriptor = memfd_create("sojourn-unit", MFD_CLOEXEC);
-    sj_status status = made->descriptor < 0 ? SJ_EIO : write_skeletons(made, elf, skeletons, count);
+    created->package = package;
+    created->descriptor = memfd_create("sojourn-unit", MFD_CLOEXEC);
+    sj_status status =
+        created->descriptor < 0 ? SJ_EIO : write_skeletons(created, elf, skeletons, count);
     if (status == SJ_OK) {
-        status = open_skeletons(made);
+        status = open_skeletons(created);
     }
     if (status != SJ_OK) {
-        sj_split_dwarf_free(made);
+        sj_split_dwarf_free(created);
         return status;
     }
-    *dwarf = made;
+    *dwarf = created;
     return SJ_OK;
 }
 

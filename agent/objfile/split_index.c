@@ -52,6 +52,7 @@ static uint8_t section_of(uint32_t number, bool is_gnu)
     }
 }
 
+/* Returns the next `count` elements, or an empty slice if there are fewer. */
 static sj_slice read_slice(sj_reader *reader, uint64_t count, size_t element_bytes)
 {
     const size_t size = count * element_bytes; /* at most 2^32 slots, or 2^24 cells */

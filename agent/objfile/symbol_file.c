@@ -71,20 +71,20 @@ static sj_status open_elf(sj_symbol_file *file, const char *path, sj_error *erro
 
 sj_status sj_symbol_file_open(const char *path, sj_symbol_file **file, sj_error *error)
 {
-    sj_symbol_file *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_symbol_file *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for symbols");
     }
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    created->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const sj_status status =
-        made->descriptor < 0
+        created->descriptor < 0
             ? sj_fail(error, SJ_ENOTFOUND, "cannot open %s: %s", path, strerror(errno))
-            : open_elf(made, path, error);
+            : open_elf(created, path, error);
     if (status != SJ_OK) {
-        sj_symbol_file_close(made);
+        sj_symbol_file_close(created);
         return status;
     }
-    *file = made;
+    *file = created;
     return SJ_OK;
 }
 
@@ -212,6 +212,7 @@ static sj_status report_inlined(Dwarf_Die *die, const die_place *place,
                : SJ_OK;
 }
 
+/* Reports the functions and inlined calls in a DIE and below it. */
 static sj_status walk_functions(Dwarf_Die *die, die_place place, const sj_symbol_visitor *visitor)
 {
     Dwarf_Die child;

@@ -21,7 +21,7 @@ void sj_typed_function_free(sj_typed_function *function)
  * the memory that the place points to or from the place itself. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
-    uint32_t most = 0;
+    uint32_t largest_end = 0;
     uint32_t base = 0;
     for (size_t i = 0; i < function->count; i++) {
         const sj_typed_value *value = &function->values[i];
@@ -30,12 +30,12 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
         if (value->place != place) {
             continue;
         }
-        most = value->is_behind && end > most ? end : most;
+        largest_end = value->is_behind && end > largest_end ? end : largest_end;
         base = value->is_own     ? (uint32_t)SJ_PLACE_OWN_WORDS
                : value->is_given ? (uint32_t)SJ_PLACE_SRET_WORDS
                                  : base;
     }
-    return (uint8_t)(base + (most + 7) / 8);
+    return (uint8_t)(base + (largest_end + 7) / 8);
 }
 
 /* The entry of a list of places for one place. */

@@ -62,10 +62,10 @@ typedef struct sj_builder {
 /* Allocates a plan function for each code range. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_builder_start(sj_builder *builder);
 
-/* Appends the patches and stubs of `made`, another builder for the same module and the same array
+/* Appends the patches and stubs of `other`, another builder for the same module and the same array
  * of functions. They belong to the functions `first` to `last` - 1. Stub and patch numbers are
- * adjusted. Returns the status of `made` if it is not SJ_OK, and SJ_ENOMEM if out of memory. */
-SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *made,
+ * adjusted. Returns other->status if it is not SJ_OK, and SJ_ENOMEM if out of memory. */
+SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *other,
                                           uint32_t first, uint32_t last);
 
 /* Tries to hook every function, with one technique (sj_technique) after the other. Returns

@@ -36,6 +36,7 @@ static bool is_inside_text(const sj_module *module, uint64_t address, uint64_t s
            size <= module->text_bytes - (address - module->text_low);
 }
 
+/* Adds the range of a symbol. Excludes the range if its bounds are not certain. */
 static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
 {
     const sj_fde *fde = sj_eh_frame_find(&module->unwind, symbol->address);

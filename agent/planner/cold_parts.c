@@ -25,6 +25,7 @@ static void join_sets(uint32_t *parents, uint32_t a, uint32_t b)
     }
 }
 
+/* Returns the length of a name without a compiler's suffix for a part of a function. */
 static size_t base_name_bytes(const char *name)
 {
     const char *part = sj_name_part(name);
@@ -65,6 +66,7 @@ static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *s
     }
 }
 
+/* Joins cold parts that are alone in their sets with functions by their names. */
 static sj_status join_named(const sj_module *module, uint32_t *parents)
 {
     bool is_needed = false;

@@ -70,6 +70,7 @@ static void mark_packed_relocations(sj_module *module, const sj_elf_section *sec
     }
 }
 
+/* Marks all words of a section that may be addresses. */
 static void mark_words(sj_module *module, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);

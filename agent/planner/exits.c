@@ -34,6 +34,7 @@ static bool is_own(const sj_module *module, const sj_code_range *range, int64_t 
     return at != SJ_CODE_RANGE_NONE && module->ranges[at].parent == range->parent;
 }
 
+/* Classifies a jump through a register or memory. */
 static sj_exit decide_indirect(const sj_module *module, const sj_code_range *range,
                                const sj_code *code)
 {
@@ -88,6 +89,7 @@ bool sj_is_never_taken(const sj_module *module, const sj_code *jump)
            frame_at(module, sj_code_target(jump), &expected) && distance != expected;
 }
 
+/* Classifies a jump or branch whose target is known. */
 static sj_exit decide_direct(const sj_module *module, const sj_code_range *range,
                              const sj_code *code)
 {

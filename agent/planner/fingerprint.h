@@ -11,8 +11,9 @@
  *   * the range has a name
  *   * its code is not decodable
  *   * its code is short and has no known callee, so unrelated functions would have the same hash
- *     Returns SJ_ENOMEM if out of memory. Thread-safe while no thread changes the module; does not
- *     block. */
+ *
+ * Returns SJ_ENOMEM if out of memory. Thread-safe while no thread changes the module; does not
+ * block. */
 SJ_MUST_CHECK sj_status sj_fingerprints_of(const sj_module *module, uint64_t *fingerprints);
 
 #endif

@@ -54,6 +54,8 @@ static bool reads_flags(const sj_code *code, uint8_t live)
 /* Returns the uses of the flags in `live` from `code` on. */
 static uint32_t follow_code(walk *state, const sj_code *code, uint8_t live);
 
+/* Returns the uses of the flags from an offset on. Counts them as read if paths are nested too
+ * deeply. */
 static uint32_t follow_to(walk *state, int64_t offset, uint8_t live)
 {
     if (state->depth == MOST_DEPTH) {

@@ -23,7 +23,7 @@ static bool are_valid(const sj_generated_function *functions, size_t count)
     return count != 0;
 }
 
-static uint64_t end_of(const sj_generated_function *function)
+static uint64_t end_address(const sj_generated_function *function)
 {
     return function->address + function->size;
 }
@@ -31,7 +31,7 @@ static uint64_t end_of(const sj_generated_function *function)
 static sj_status copy_text(sj_module *module, const sj_generated_function *functions, size_t count)
 {
     module->text_low = functions[0].address;
-    module->text_bytes = (uint32_t)(end_of(&functions[count - 1]) - module->text_low);
+    module->text_bytes = (uint32_t)(end_address(&functions[count - 1]) - module->text_low);
     uint8_t *text = calloc(1, module->text_bytes);
     module->own_text = text;
     module->text = text;
@@ -62,8 +62,8 @@ static sj_status add_symbols(sj_module *module, const sj_generated_function *fun
     return SJ_OK;
 }
 
-static sj_status load(uint16_t elf_machine, const sj_generated_function *functions, size_t count,
-                      sj_module *module)
+static sj_status load_module(uint16_t elf_machine, const sj_generated_function *functions,
+                             size_t count, sj_module *module)
 {
     module->machine = sj_machine_of(elf_machine);
     if (module->machine == NULL || module->machine->frame_step == NULL) {
@@ -119,7 +119,7 @@ sj_status sj_plan_make_generated(uint16_t elf_machine, const sj_generated_functi
 {
     sj_module module = {0};
     *plan = (sj_plan){0};
-    sj_status status = load(elf_machine, functions, count, &module);
+    sj_status status = load_module(elf_machine, functions, count, &module);
     if (status == SJ_OK && module.range_count != count) {
         status = SJ_ECORRUPT;
     }

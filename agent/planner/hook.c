@@ -35,6 +35,7 @@ static bool try_technique(sj_builder *builder, uint32_t function, sj_technique t
     return false;
 }
 
+/* Tries a technique on a function that is wanted and not hooked yet. */
 static void hook_function(sj_builder *builder, uint32_t index, sj_technique technique, bool is_last)
 {
     const sj_code_range *range = &builder->module->ranges[index];
@@ -65,7 +66,7 @@ typedef struct hook_work {
     _Atomic uint64_t done; /* number of functions that were tried */
 } hook_work;
 
-static sj_status hook_piece_of(void *context, uint32_t number)
+static sj_status hook_functions_of(void *context, uint32_t number)
 {
     hook_work *work = context;
     hook_piece *piece = &work->pieces[number];
@@ -101,7 +102,7 @@ static sj_status hook_inline(sj_builder *builder)
     sj_status status = SJ_ENOMEM;
     if (work.pieces != NULL) {
         divide_functions(builder, work.pieces, count);
-        status = sj_pieces_run(module->threads, count, hook_piece_of, &work);
+        status = sj_pieces_run(module->threads, count, hook_functions_of, &work);
     }
     for (uint32_t i = 0; i < count && work.pieces != NULL; i++) {
         hook_piece *piece = &work.pieces[i];

@@ -206,6 +206,7 @@ static sj_status add_entry(table_reader *reader, uint32_t range_index, const tab
     return sj_links_add(&reader->found->weak, range_index, entry->at);
 }
 
+/* Reads a table. If it belongs to a switch, marks its targets and links their ranges. */
 static sj_status read_table(table_reader *reader, const sj_jump_table *table, uint64_t end)
 {
     sj_module *module = reader->module;

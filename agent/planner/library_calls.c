@@ -53,6 +53,7 @@ static bool caller_matters(const char *name)
            strncmp(name, "_Unwind_", 8) == 0;
 }
 
+/* True for functions of start files, profiling and the loader. */
 static bool is_support(const char *name)
 {
     static const char *const names[] = {"__libc_start_main", "__cxa_finalize", "__gmon_start__",
@@ -62,6 +63,7 @@ static bool is_support(const char *name)
            strncmp(name, "_ITM_", 5) == 0;
 }
 
+/* Reads symbol `index`, and whether it is a function that another module defines. */
 static import_symbol read_import(const sj_elf *elf, const sj_elf_section *symbols, uint32_t index)
 {
     import_symbol found = {.name = ""};
@@ -128,6 +130,7 @@ static const char *find_version_file(const sj_elf *elf, uint16_t index)
     return "";
 }
 
+/* Returns the name of the library that a symbol's version belongs to, or "". */
 static const char *find_library(const sj_elf *elf, uint32_t symbol)
 {
     enum { VERSION_MASK = 0x7fff, FIRST_NEEDED = 2 };
@@ -145,6 +148,7 @@ static const char *find_library(const sj_elf *elf, uint32_t symbol)
     return version >= FIRST_NEEDED ? find_version_file(elf, version) : "";
 }
 
+/* Lists the slots that the loader fills with functions of other modules. */
 static sj_status collect_slots(const sj_module *module, import_list *list)
 {
     const sj_machine *machine = module->machine;
@@ -202,15 +206,16 @@ static void mark_loaded_slots(const sj_module *module, const import_list *list)
 
 static void remove_duplicates(import_list *list)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (kept == 0 || list->items[kept - 1].address != list->items[i].address) {
-            list->items[kept++] = list->items[i];
+        if (kept_count == 0 || list->items[kept_count - 1].address != list->items[i].address) {
+            list->items[kept_count++] = list->items[i];
         }
     }
-    list->count = kept;
+    list->count = kept_count;
 }
 
+/* Returns the reason not to record calls of an import, or SJ_SKIP_NONE. */
 static sj_skip decide_import(const import_slot *slot, const char *name)
 {
     if (is_support(name)) {

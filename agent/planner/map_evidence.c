@@ -24,6 +24,7 @@ typedef struct evidence {
     const char *why;
 } evidence;
 
+/* Counts a symbol that agrees or differs, and keeps the first one that differs. */
 static void count_symbol(evidence *found, bool agrees, const sj_symbol *symbol, const char *why)
 {
     found->agree += agrees;
@@ -119,6 +120,7 @@ static void check_name(const sj_symbol *own, const sj_symbol **sorted, size_t co
     }
 }
 
+/* Looks up the module's own global functions in the map by name. */
 static sj_status check_names(const sj_module *module, size_t own_count, const sj_map_symbols *map,
                              evidence *found)
 {
@@ -187,6 +189,7 @@ static sj_status check_section(const sj_module *module, const sj_map_symbols *ma
     return SJ_OK;
 }
 
+/* Checks that the bytes before each function of the map may end a function. */
 static void check_code(const sj_module *module, const sj_map_symbols *map, evidence *found)
 {
     enum { LONGEST = 8 };
@@ -201,6 +204,7 @@ static void check_code(const sj_module *module, const sj_map_symbols *map, evide
     }
 }
 
+/* Returns the number of a symbol's line in the map file, from 1. */
 static unsigned line_of(const sj_map_symbols *map, const sj_symbol *symbol)
 {
     const size_t end = (size_t)(symbol->name - map->names);

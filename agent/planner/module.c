@@ -132,6 +132,8 @@ static void free_kept_names(sj_module *module)
     }
 }
 
+/* Reads symbols of the module's file, or else of its debug file or MiniDebugInfo. Then adds
+ * .dynsym, the map file and the names that language runtimes know. */
 static sj_status load_symbols(const sj_planner_options *options, sj_module *module, sj_error *error)
 {
     sj_symbols *symbols = &module->symbols;

@@ -101,7 +101,7 @@ static void find_padding_of(sj_module *module, const sj_decoder *decoder, size_t
     }
 }
 
-static sj_status find_piece(void *context, uint32_t piece)
+static sj_status find_padding_in_piece(void *context, uint32_t piece)
 {
     sj_module *module = context;
     const uint32_t pieces = sj_pieces_count(module->threads);
@@ -115,5 +115,6 @@ static sj_status find_piece(void *context, uint32_t piece)
 
 sj_status sj_find_padding(sj_module *module)
 {
-    return sj_pieces_run(module->threads, sj_pieces_count(module->threads), find_piece, module);
+    return sj_pieces_run(module->threads, sj_pieces_count(module->threads), find_padding_in_piece,
+                         module);
 }

@@ -81,32 +81,32 @@ sj_status sj_plan_ahead_start(const sj_planner_options *options, sj_plan_ahead *
     if (strlen(options->module_path) >= PATH_MAX) {
         return SJ_ELIMIT;
     }
-    sj_plan_ahead *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_plan_ahead *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->options = *options;
-    snprintf(made->path, sizeof(made->path), "%s", options->module_path);
-    made->options.module_path = made->path;
-    pthread_mutex_init(&made->mutex, NULL);
+    created->options = *options;
+    snprintf(created->path, sizeof(created->path), "%s", options->module_path);
+    created->options.module_path = created->path;
+    pthread_mutex_init(&created->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&made->ended, &attributes);
+    pthread_cond_init(&created->ended, &attributes);
     pthread_condattr_destroy(&attributes);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int problem = pthread_create(&made->thread, NULL, plan_module, made);
+    const int problem = pthread_create(&created->thread, NULL, plan_module, created);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0) {
-        pthread_cond_destroy(&made->ended);
-        pthread_mutex_destroy(&made->mutex);
-        free(made);
+        pthread_cond_destroy(&created->ended);
+        pthread_mutex_destroy(&created->mutex);
+        free(created);
         return SJ_ENOMEM;
     }
-    *ahead = made;
+    *ahead = created;
     return SJ_OK;
 }
 

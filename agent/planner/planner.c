@@ -126,6 +126,7 @@ static bool is_selectable(const sj_plan_function *function)
     return function->own_skip != SJ_SKIP_COLD_PART && function->own_skip != SJ_SKIP_RUNTIME_SUPPORT;
 }
 
+/* Returns the skip reason of function `index` with this selection. */
 static uint8_t skip_for(const sj_plan *plan, uint32_t index, sj_function_wanted wanted,
                         void *context)
 {

@@ -42,6 +42,7 @@ typedef struct scan {
     _Atomic uint64_t scanned; /* number of scanned ranges */
 } scan;
 
+/* Marks the target of a branch. Keeps a jump that leaves its range for later steps. */
 static sj_status record_branch(scan_piece *piece, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = &piece->module;
@@ -82,6 +83,7 @@ static sj_status record_address(scan_piece *piece, uint32_t range_index, int64_t
     return SJ_OK;
 }
 
+/* Records what an instruction says about its range and about other places. */
 static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = &piece->module;
@@ -125,6 +127,7 @@ static bool is_entry_frame(const sj_fde *fde, const sj_cfi_row **row, uint64_t a
     return (*row)->is_entry;
 }
 
+/* Disassembles a range into the piece's list of instructions. */
 static sj_status scan_range(scan_piece *piece, uint32_t range_index)
 {
     sj_module *module = &piece->module;
@@ -180,6 +183,7 @@ static sj_code *allocate_codes(size_t count)
     return codes;
 }
 
+/* Disassembles the ranges of a piece, and the code between them if flags are followed. */
 static sj_status scan_ranges(scan *state, scan_piece *piece)
 {
     sj_module *module = &piece->module;
@@ -201,7 +205,7 @@ static sj_status scan_ranges(scan *state, scan_piece *piece)
     return SJ_OK;
 }
 
-static sj_status scan_piece_of(void *context, uint32_t number)
+static sj_status scan_one_piece(void *context, uint32_t number)
 {
     scan *state = context;
     scan_piece *piece = &state->pieces[number];
@@ -220,15 +224,15 @@ static sj_status scan_piece_of(void *context, uint32_t number)
     return status;
 }
 
-/* Divides the text into at most `most` pieces. A piece ends behind a range, at a word boundary of
- * the bit sets. */
-static void divide_text(scan *state, uint32_t most)
+/* Divides the text into at most `piece_limit` pieces. A piece ends behind a range, at a word
+ * boundary of the bit sets. */
+static void divide_text(scan *state, uint32_t piece_limit)
 {
     const sj_module *module = state->module;
-    const uint32_t share = module->text_bytes / most;
+    const uint32_t share = module->text_bytes / piece_limit;
     const uint32_t bytes = share > LEAST_PIECE_BYTES ? share : LEAST_PIECE_BYTES;
     scan_piece next = {0};
-    for (uint32_t i = 1; i < module->range_count && state->piece_count + 1 < most; i++) {
+    for (uint32_t i = 1; i < module->range_count && state->piece_count + 1 < piece_limit; i++) {
         const uint32_t end = module->ranges[i - 1].start + module->ranges[i - 1].size;
         if (end % WORD_BITS == 0 && end - next.start >= bytes) {
             next.last_range = i;
@@ -265,28 +269,29 @@ static sj_status move_piece(void *context, uint32_t number)
     return SJ_OK;
 }
 
-static sj_status append_links(sj_links *links, const sj_links *more, uint32_t first_code)
+static sj_status append_links(sj_links *links, const sj_links *added, uint32_t first_code)
 {
-    SJ_TRY(sj_array_reserve(&links->items, &links->capacity, links->count, more->count,
+    SJ_TRY(sj_array_reserve(&links->items, &links->capacity, links->count, added->count,
                             sizeof(*links->items)));
-    for (size_t i = 0; i < more->count; i++) {
-        links->items[links->count] = more->items[i];
+    for (size_t i = 0; i < added->count; i++) {
+        links->items[links->count] = added->items[i];
         links->items[links->count++].to += first_code;
     }
     return SJ_OK;
 }
 
+/* Joins the lists of all pieces. */
 static sj_status join_pieces(scan *state)
 {
     sj_module *module = state->module;
     size_t count = 0;
     for (uint32_t i = 0; i < state->piece_count; i++) {
         scan_piece *piece = &state->pieces[i];
-        const sj_found_links *more = &piece->found;
+        const sj_found_links *added = &piece->found;
         piece->first_code = count;
         count += piece->module.code_count;
-        SJ_TRY(append_links(&state->found->jumps, &more->jumps, (uint32_t)piece->first_code));
-        SJ_TRY(append_links(&state->found->labels, &more->labels, 0));
+        SJ_TRY(append_links(&state->found->jumps, &added->jumps, (uint32_t)piece->first_code));
+        SJ_TRY(append_links(&state->found->labels, &added->labels, 0));
     }
     if (count > UINT32_MAX) {
         return SJ_ELIMIT;
@@ -308,15 +313,16 @@ static sj_status join_pieces(scan *state)
 
 sj_status sj_scan_code(sj_module *module, sj_found_links *found)
 {
-    const uint32_t most = module->machine->scans_in_order ? 1 : sj_pieces_count(module->threads);
+    const uint32_t piece_limit =
+        module->machine->scans_in_order ? 1 : sj_pieces_count(module->threads);
     scan state = {.module = module,
                   .found = found,
-                  .pieces = calloc(most, sizeof(*state.pieces)),
+                  .pieces = calloc(piece_limit, sizeof(*state.pieces)),
                   .work = sj_progress_begin(module->range_count)};
     sj_status status = SJ_ENOMEM;
     if (state.pieces != NULL) {
-        divide_text(&state, most);
-        status = sj_pieces_run(module->threads, state.piece_count, scan_piece_of, &state);
+        divide_text(&state, piece_limit);
+        status = sj_pieces_run(module->threads, state.piece_count, scan_one_piece, &state);
     }
     if (status == SJ_OK) {
         status = join_pieces(&state);

@@ -16,6 +16,7 @@ typedef struct search {
     sj_status status;
 } search;
 
+/* Allocates all bit sets in one block, and the index of instructions. */
 static sj_status allocate_bits(sj_module *module)
 {
     const size_t words = module->text_bytes / 64 + 2;
@@ -36,6 +37,7 @@ static sj_status allocate_bits(sj_module *module)
     return module->first_codes != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
+/* Marks a landing pad. Links the range of its function with the pad's range. */
 static void visit_landing_pad(void *context, uint64_t pad)
 {
     search *state = context;

@@ -22,13 +22,13 @@ typedef struct definition_search {
 static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
 {
     const uint8_t *at = (const uint8_t *)view->defined;
-    for (bool more = at != NULL; more;) {
+    for (bool has_more = at != NULL; has_more;) {
         const ElfW(Verdef) *entry = (const ElfW(Verdef) *)(const void *)at;
         if ((entry->vd_ndx & VERSION_MASK) == number && entry->vd_cnt != 0) {
             const ElfW(Verdaux) *detail = (const ElfW(Verdaux) *)(const void *)(at + entry->vd_aux);
             return view->strings + detail->vda_name;
         }
-        more = entry->vd_next != 0;
+        has_more = entry->vd_next != 0;
         at += entry->vd_next;
     }
     return NULL;
@@ -73,7 +73,9 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-static uint64_t resolve(const definition_search *search)
+/* Returns the address of the function that was found. Calls the resolver of an indirect function.
+ * Returns 0 for data, and if only the loader can resolve the function. */
+static uint64_t address_of_function(const definition_search *search)
 {
     if (search->type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
         /* On other machines a resolver needs arguments that only the loader has. */
@@ -86,7 +88,7 @@ uint64_t sj_definition_find(const char *name, const char *version)
 {
     definition_search search = {.name = name, .version = version, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(search_module, &search);
-    return search.count == 1 ? resolve(&search) : 0;
+    return search.count == 1 ? address_of_function(&search) : 0;
 }
 
 /* Stops at the first module that defines the name. */
@@ -114,7 +116,7 @@ uint64_t sj_definition_oldest(const char *name)
 {
     definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(search_oldest, &search);
-    return search.named > 1 && search.address != 0 ? resolve(&search) : 0;
+    return search.named > 1 && search.address != 0 ? address_of_function(&search) : 0;
 }
 
 bool sj_definition_is_missing(const char *name)

@@ -67,6 +67,8 @@ static int64_t read_signed(sj_reader *reader)
     return (int64_t)((byte & 0x40) != 0 ? value | UINT64_MAX << shift : value);
 }
 
+/* Returns a reader from `address` to the module's end, or an empty one if the address is
+ * outside. */
 static sj_reader reader_at(const sj_native_module *module, uint64_t address)
 {
     const bool is_inside = address >= module->low && address < module->high;
@@ -111,6 +113,8 @@ static uint64_t find_description(const sj_native_module *module, uint64_t pc)
     return after != 0 ? index_cell(module, rows, after - 1, 1) : 0;
 }
 
+/* Reads the entry that several functions share (CIE). Returns false if it is not of the form
+ * "zR". */
 static bool read_common(const sj_native_module *module, uint64_t address, description *read)
 {
     static const char form[] = "zR";
@@ -128,6 +132,8 @@ static bool read_common(const sj_native_module *module, uint64_t address, descri
            return_register == SJ_NATIVE_RETURN && form_bytes == 1 && pointers == FDE_FORM;
 }
 
+/* Finds and reads the description (FDE) of the function that contains `pc`. Returns false if there
+ * is none. */
 static bool read_description(const sj_native_module *module, uint64_t pc, description *read)
 {
     const uint64_t found = find_description(module, pc);
@@ -143,6 +149,7 @@ static bool read_description(const sj_native_module *module, uint64_t pc, descri
            read_common(module, common - distance, read);
 }
 
+/* Notes that the frame has saved a register, `units` data units from the frame address. */
 static void set_saved(rule_machine *machine, uint64_t number, uint64_t units)
 {
     if (number < SJ_NATIVE_REGISTERS) {
@@ -262,6 +269,7 @@ static bool execute(rule_machine *machine, sj_reader reader)
     return is_known && !reader.bad;
 }
 
+/* Computes the rules at `pc`. Returns false if any of them is not supported. */
 static bool find_rules(const sj_native_module *module, uint64_t pc, frame_rules *rules)
 {
     description found;

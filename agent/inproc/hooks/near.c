@@ -93,6 +93,7 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
 static uint64_t pool_low;
 static uint64_t pool_high;
 
+/* True if jumps from every address in [low, high) reach the area. */
 static bool is_in_reach(uint64_t place, uint64_t bytes, uint64_t low, uint64_t high)
 {
     return (place > low || high - place <= SJ_ARCH_REACH_BYTES) &&

@@ -88,6 +88,7 @@ static void close_application(const sj_application *application)
     }
 }
 
+/* Allocates the arrays that are used while a plan is applied. */
 static sj_status open_application(sj_application *application)
 {
     const sj_plan_header *plan = application->plan;
@@ -167,6 +168,7 @@ static sj_skip check_function(const sj_application *application, uint32_t index)
     return skip;
 }
 
+/* Writes code. Writes an aligned word with one store, because other threads may run it. */
 static void write_bytes(uint64_t address, const uint8_t *bytes, uint32_t count)
 {
     volatile uint8_t *text = (volatile uint8_t *)(uintptr_t)address;
@@ -188,6 +190,8 @@ void sj_hooks_write_change(sj_hook_change *change)
     change->written = 1;
 }
 
+/* Adds the changes of a function to the module's changes, and writes them unless a tracer will do
+ * so. */
 static void patch_function(const sj_application *application, uint32_t index,
                            sj_hooked_module *module)
 {
@@ -231,6 +235,8 @@ static bool fills_pages(const sj_application *application)
     return application->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
 }
 
+/* Makes the text writable, unless a tracer will write it or the text of one generated method is
+ * writable already. */
 static sj_status open_text(const sj_application *application, sj_text *text)
 {
     const sj_plan_header *plan = application->plan;
@@ -294,6 +300,7 @@ static void report_callers(const sj_application *application, const sj_hooked_mo
     }
 }
 
+/* Applies a plan that has passed sj_plan_check. */
 static sj_status apply_checked(sj_application *application, sj_hooked_module *module,
                                sj_hooks_report *report)
 {
@@ -373,6 +380,7 @@ sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,
     return apply_plan(bytes, size_bytes, true, bias, first_function, NULL, module, report);
 }
 
+/* Writes the original bytes of all written changes. */
 static sj_status restore_changes(sj_hooked_module *module)
 {
     uint64_t low = UINT64_MAX;

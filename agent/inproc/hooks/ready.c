@@ -119,12 +119,12 @@ static char temporary_path[PATH_BYTES];
 static bool append_suffix(const char *plan_path, const char *suffix, char path[PATH_BYTES])
 {
     const size_t used = strlen(plan_path);
-    const size_t more = strlen(suffix) + 1;
-    if (used + more > PATH_BYTES) {
+    const size_t suffix_bytes = strlen(suffix) + 1;
+    if (used + suffix_bytes > PATH_BYTES) {
         return false;
     }
     memcpy(path, plan_path, used);
-    memcpy(path + used, suffix, more);
+    memcpy(path + used, suffix, suffix_bytes);
     return true;
 }
 
@@ -157,6 +157,8 @@ static void close_file(ready_file *file)
     }
 }
 
+/* True if the stubs were made from the plan and by the agent build of `key`, and if the file's
+ * sizes are consistent. */
 static bool is_made_for(const ready_header *header, const ready_header *key, uint64_t file_bytes)
 {
     const size_t key_bytes = offsetof(ready_header, bias);
@@ -166,6 +168,8 @@ static bool is_made_for(const ready_header *header, const ready_header *key, uin
            header->stubs_bytes != 0 && area_offset(header) + header->stubs_bytes == file_bytes;
 }
 
+/* Opens and maps the file of stubs beside the plan file. Returns false if it is missing, not
+ * trusted or not made for `key`. The caller closes it in any case. */
 static bool open_file(const char *plan_path, const ready_header *key, ready_file *file)
 {
     struct stat status;
@@ -219,10 +223,12 @@ static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *mo
     return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;
 }
 
+/* Copies the changes of the file, with the addresses that they have in this process. Returns false
+ * if one is outside of the text. */
 static bool copy_changes(const ready_header *header, const sj_ready_place *place,
                          sj_hooked_module *module)
 {
-    const sj_hook_change *kept = (const sj_hook_change *)(const void *)(header + 1);
+    const sj_hook_change *saved = (const sj_hook_change *)(const void *)(header + 1);
     module->changes_bytes = area_offset(header);
     module->changes = sj_sys_allocate(module->changes_bytes);
     if (module->changes == NULL) {
@@ -231,8 +237,8 @@ static bool copy_changes(const ready_header *header, const sj_ready_place *place
     sj_sys_populate(module->changes, module->changes_bytes);
     for (uint32_t i = 0; i < header->change_count; i++) {
         sj_hook_change *change = &module->changes[i];
-        *change = kept[i];
-        change->address = kept[i].address - header->bias + place->bias;
+        *change = saved[i];
+        change->address = saved[i].address - header->bias + place->bias;
         change->written = 0;
         if (change->window > SJ_PATCH_MAX_BYTES || change->bytes > change->window ||
             change->address < place->text_low || change->address > place->text_high ||
@@ -343,14 +349,14 @@ static bool write_file(int file, const ready_header *header, const sj_hooked_mod
  * do not replace each other's files. */
 static bool holds_plan(const char *path, const ready_header *key)
 {
-    ready_header kept;
+    ready_header saved;
     const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (file < 0) {
         return false;
     }
-    const bool is_read = sj_sys_read((int)file, &kept, sizeof(kept)) == (long)sizeof(kept);
+    const bool is_read = sj_sys_read((int)file, &saved, sizeof(saved)) == (long)sizeof(saved);
     (void)sj_sys_close((int)file);
-    return is_read && memcmp(&kept, key, offsetof(ready_header, agent)) == 0;
+    return is_read && memcmp(&saved, key, offsetof(ready_header, agent)) == 0;
 }
 
 /* True if this process has to write the stubs: an earlier process has created the file, and the

@@ -50,8 +50,8 @@ uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word)
     if (!SJ_RETURN_IS_IN_SLOT || word != (uint64_t)(uintptr_t)&sj_arch_return_thunk) {
         return word;
     }
-    const uint64_t kept = sj_return_slots_kept(at);
-    return kept != 0 ? kept : word;
+    const uint64_t return_address = sj_return_slots_kept(at);
+    return return_address != 0 ? return_address : word;
 }
 
 void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count)

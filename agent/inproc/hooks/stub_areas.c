@@ -25,6 +25,7 @@ static void widen_bounds(uint64_t low, uint64_t high)
     }
 }
 
+/* Writes an area to entry `index`. Returns false if the entry is in use. */
 static bool claim_entry(uint32_t index, uint64_t low, uint64_t bytes)
 {
     uint64_t none = 0;

@@ -9,6 +9,7 @@ enum { PLACE_END = 1 << SJ_STUB_KIND_SHIFT };
 /* The word for code whose place is unknown: unwinding ends there. */
 #define UNKNOWN_PLACE ((uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT | (uint32_t)(PLACE_END - 1))
 
+/* Returns an entry's `start` word: the offset, and the stack's distance in words. */
 static uint32_t start_of(uint64_t offset, int32_t stack)
 {
     const int32_t words = (stack - SJ_STUB_STACK_LEAST) / SJ_STUB_STACK_WORD;
@@ -37,6 +38,8 @@ static bool continues(const sj_stub_entry *entry, const sj_stub_entry *next)
            entry->place + (is_copy ? bytes : 0) == next->place;
 }
 
+/* Appends an entry, unless the last entry also describes its code. Replaces the last entry if it
+ * starts at the same code. */
 static void append_entry(sj_stub_stream *stream, const sj_stub_entry *entry)
 {
     const bool replaces = stream->count != 0 && stream->last.start >> SJ_STUB_STACK_BITS ==
@@ -51,6 +54,8 @@ static void append_entry(sj_stub_stream *stream, const sj_stub_entry *entry)
     }
 }
 
+/* Notes the current place for the code from `*at` on, where the stack pointer is `stack` bytes away
+ * from its value at the place. */
 static void note_place(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
 {
     sj_stub_notes *notes = emitter->notes;

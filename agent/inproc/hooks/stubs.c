@@ -1,9 +1,14 @@
 /* Design notes
  *
- * The area of a module has these parts: 1. the trampolines 2. the sj_stub_area, which describes the
- * map (agent/abi/stub_map.h) 3. the code that probes share 4. the main lines of all stubs 5. the
- * tail-call entries (tail_calls.c) 6. the slow parts of probes: they rarely run, so they do not
- * share cache lines with the main lines 7. the map
+ * The stub area of a module has these parts:
+ *  1. the trampolines, which jump to the agent's code
+ *  2. the sj_stub_area, which describes the map (agent/abi/stub_map.h)
+ *  3. the code that probes share
+ *  4. the main lines of all stubs
+ *  5. the tail-call entries (tail_calls.c)
+ *  6. the slow parts of probes: they rarely run, so they do not share cache lines with the main
+ *     lines
+ *  7. the map
  *
  * Stubs may jump to later stubs, so there are two passes. The first pass measures, and finds every
  * address relative to the area. The second pass writes the code. */
@@ -66,6 +71,7 @@ static uint64_t read_stub(const sj_application *application, sj_reader *reader)
     return application->stub_addresses[index];
 }
 
+/* Reads the number of a label. Returns where its address is stored. */
 static uint64_t *read_label(sj_application *application, sj_reader *reader)
 {
     const uint64_t label = sj_read_varint(reader);
@@ -211,8 +217,8 @@ static bool is_text_place(uint8_t place)
 static void add_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
                       const uint8_t size[2], uint8_t place)
 {
-    const uint32_t more = size[0] != 0 ? 3 : 1;
-    if (word->count + more + (limit != word->limit ? 1 : 0) > WORD_DESCRIPTORS) {
+    const uint32_t descriptor_count = size[0] != 0 ? 3 : 1;
+    if (word->count + descriptor_count + (limit != word->limit ? 1 : 0) > WORD_DESCRIPTORS) {
         emit_word(emitter, function, word);
     }
     if (limit != word->limit) {
@@ -352,7 +358,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
     emit_word(emitter, id, &word);
 }
 
-static void read_tail_call(const sj_application *application, sj_reader *reader,
+static void emit_tail_call(const sj_application *application, sj_reader *reader,
                            sj_code_emitter *emitter, uint32_t function)
 {
     const uint64_t callee = sj_read_varint(reader);
@@ -406,7 +412,7 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
-static void read_jump_leave(const sj_application *application, sj_reader *reader,
+static void emit_jump_leave(const sj_application *application, sj_reader *reader,
                             sj_code_emitter *emitter, uint32_t index)
 {
     const uint32_t jump_register = (uint32_t)sj_read_varint(reader);
@@ -505,10 +511,10 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         *read_label(application, reader) = emitter->at;
         break;
     case SJ_OPERATION_TAIL_CALL:
-        read_tail_call(application, reader, emitter, function);
+        emit_tail_call(application, reader, emitter, function);
         break;
     case SJ_OPERATION_JUMP_LEAVE:
-        read_jump_leave(application, reader, emitter, function);
+        emit_jump_leave(application, reader, emitter, function);
         break;
     case SJ_OPERATION_DISPATCH:
         emit_values(application, emitter, function, MOMENT_ENTRY);
@@ -650,6 +656,7 @@ static void place_stubs(sj_application *application, uint64_t area)
     }
 }
 
+/* Writes the code and the map of a stub area. */
 static void write_area(sj_application *application, uint64_t thunk, const area_layout *layout,
                        uint64_t area)
 {

@@ -23,6 +23,7 @@
 
 enum { ENTRY_ALIGNMENT = 8 };
 
+/* True if the first operation of a stub, except FREE_FLAGS, is an entry's probe. */
 static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_stub *stub = sj_plan_stubs(plan) + index;
@@ -64,6 +65,7 @@ static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
     return is_plain && begins_with_plain_probe(plan, patch->stub);
 }
 
+/* Returns what the code of a tail-call entry needs to know about function `index`. */
 static sj_tail_call_entry describe_entry(const sj_application *application, uint32_t index)
 {
     const sj_plan_patch *patch_at_entry = find_entry_patch(application->plan, index);

@@ -60,23 +60,23 @@ static bool load_capstone(capstone_functions *functions)
 
 sj_status sj_aarch64_open_decoder(sj_decoder *decoder)
 {
-    disassembler *made = calloc(1, sizeof(*made));
-    if (made != NULL && !load_capstone(&made->capstone)) {
-        free(made);
+    disassembler *created = calloc(1, sizeof(*created));
+    if (created != NULL && !load_capstone(&created->capstone)) {
+        free(created);
         return SJ_ENOTFOUND;
     }
-    if (made == NULL ||
-        made->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &made->handle) != CS_ERR_OK) {
-        free(made);
+    if (created == NULL || created->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN,
+                                                  &created->handle) != CS_ERR_OK) {
+        free(created);
         return SJ_ENOMEM;
     }
-    made->instruction = made->capstone.malloc(made->handle);
-    if (made->instruction == NULL) {
-        made->capstone.close(&made->handle);
-        free(made);
+    created->instruction = created->capstone.malloc(created->handle);
+    if (created->instruction == NULL) {
+        created->capstone.close(&created->handle);
+        free(created);
         return SJ_ENOMEM;
     }
-    decoder->state = made;
+    decoder->state = created;
     return SJ_OK;
 }
 
@@ -128,6 +128,7 @@ static bool is_stop(uint32_t word)
            (word & UINT32_C(0xffe0001f)) == UINT32_C(0xd4400000);
 }
 
+/* Returns the kind of an instruction without a pc-relative operand that can be moved. */
 static sj_code_kind other_kind(uint32_t word)
 {
     if (word == (uint32_t)WORD_NOP) {
@@ -142,6 +143,7 @@ static sj_code_kind other_kind(uint32_t word)
     return sj_word_is_fixed_literal(word) ? SJ_CODE_PINNED : SJ_CODE_PLAIN;
 }
 
+/* Decodes an instruction whose operand is relative to the program counter. */
 static void decode_relative(const sj_decoder *decoder, uint32_t word, sj_word_class class,
                             sj_code *code)
 {
@@ -226,6 +228,7 @@ typedef enum epilogue_step {
     STEP_POP        /* removes the frame */
 } epilogue_step;
 
+/* Returns which step of an epilogue an instruction is. */
 static epilogue_step step_of(uint32_t word)
 {
     const bool is_stack = (word >> 5 & 31) == 31;

@@ -126,6 +126,7 @@ static uint32_t find_count(const sj_module *module, const sj_code_range *range, 
     return ENTRIES_UNBOUNDED;
 }
 
+/* Finds the table of the switch that ends with `jump`. Returns false if there is none. */
 static bool find_table(const sj_module *module, const sj_code_range *range, const sj_code *jump,
                        sj_jump_table *table)
 {

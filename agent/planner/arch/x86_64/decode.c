@@ -80,6 +80,7 @@ static void decode_indirect(const ZydisDecodedInstruction *decoded, bool is_call
     }
 }
 
+/* Sets the kind of an instruction that transfers control, does nothing or stops. */
 static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *code)
 {
     switch (decoded->mnemonic) {
@@ -127,6 +128,7 @@ static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *cod
     }
 }
 
+/* Adds an instruction to the cache. Allocates the cache after CODES_BEFORE_CACHE instructions. */
 static void cache_code(decoder_state *state, const uint8_t *bytes, size_t size,
                        const ZydisDecodedInstruction *decoded, const sj_code *code)
 {

@@ -7,6 +7,8 @@
 
 enum { COPY_MAX_CODES = 1 << 14 };
 
+/* True if all instructions of the function can run elsewhere, and if no call, label or landing pad
+ * leads into it. */
 static bool can_copy(const sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;

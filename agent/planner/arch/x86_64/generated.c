@@ -29,6 +29,7 @@ sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length)
     return loads_stack ? SJ_FRAME_RESTORED : SJ_FRAME_KEPT;
 }
 
+/* True for instructions that access memory without a ModRM byte. */
 static bool is_string_or_absolute(const ZydisDecodedInstruction *decoded)
 {
     const uint8_t opcode = decoded->opcode;

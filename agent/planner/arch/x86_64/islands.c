@@ -67,12 +67,12 @@ static bool may_move_for_island(const sj_builder *builder, const sj_code_range *
                                 const sj_window *window)
 {
     const sj_code *codes = builder->module->codes;
-    bool may = !has_call(codes, window);
+    bool is_movable = !has_call(codes, window);
     for (uint32_t i = window->first; i <= window->last; i++) {
-        may = may && (range->parent == builder->function || codes[i].kind == SJ_CODE_PLAIN ||
-                      codes[i].kind == SJ_CODE_NOP);
+        is_movable = is_movable && (range->parent == builder->function ||
+                                    codes[i].kind == SJ_CODE_PLAIN || codes[i].kind == SJ_CODE_NOP);
     }
-    return may;
+    return is_movable;
 }
 
 /* Makes a window of code, from instruction `first` on, that can hold the island of a short jump at

@@ -90,6 +90,7 @@ static unsigned find_opcode(uint64_t word, bool *has_two_bytes)
     return at + *has_two_bytes;
 }
 
+/* Returns the size of the head by the rules of the encoding. */
 static unsigned head_bytes(uint64_t word, unsigned opcode_at, modrm_use use)
 {
     const uint8_t modrm = byte_of(word, opcode_at + 1);
@@ -154,6 +155,7 @@ bool sj_known_codes_find(const sj_known_codes *known, const uint8_t *bytes, size
     return true;
 }
 
+/* True if the decoding depends only on the head. */
 static bool can_be_cached(const ZydisDecodedInstruction *decoded, const sj_code *code)
 {
     const bool is_shift = decoded->mnemonic == ZYDIS_MNEMONIC_SAR ||
@@ -177,6 +179,7 @@ static unsigned true_head_bytes(const ZydisDecodedInstruction *decoded)
     return decoded->raw.imm[0].size != 0 ? decoded->raw.imm[0].offset : decoded->length;
 }
 
+/* Stores where the value and the immediate operand are in the instruction. */
 static void set_fields(known_code *slot, const ZydisDecodedInstruction *decoded)
 {
     enum { BYTE_BITS = 8, LEAST_IMMEDIATE_BITS = 32 };

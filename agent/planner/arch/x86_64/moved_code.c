@@ -23,6 +23,7 @@ static void long_jump_if(const sj_builder *builder, const sj_code *code,
     bytes[1] = 0x80 | sj_x86_64_jump_condition(builder->module, code);
 }
 
+/* Emits a call as a push of the original return address and a jump. */
 static void emit_call(sj_builder *builder, const sj_code *code)
 {
     sj_emit_push_return(builder, sj_code_end(code));
@@ -133,6 +134,8 @@ static void store_register(target_store *store, const uint8_t *jump, uint8_t len
     append(store, move, sizeof(move));
 }
 
+/* Returns code that stores the target of an exit's jump. It uses only rcx, which it saves below the
+ * stack pointer. */
 static target_store store_target(const sj_module *module, const sj_code *exit)
 {
     static const uint8_t keep_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb0};    /* mov %rcx, -80(%rsp) */

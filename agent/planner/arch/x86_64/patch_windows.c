@@ -34,10 +34,10 @@ static bool can_move(const sj_builder *builder, const sj_code *code)
     }
 }
 
-uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most)
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit)
 {
     uint32_t count = 0;
-    while (count < most && at + count < module->text_bytes &&
+    while (count < limit && at + count < module->text_bytes &&
            sj_bit_get(module->padding, at + count) && !sj_bit_get(module->claimed, at + count)) {
         count++;
     }
@@ -132,6 +132,7 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
            !holds_call_site(builder, range, last, codes[first].at + free_bytes);
 }
 
+/* Returns why an instruction at the entry cannot be part of a window, or SJ_SKIP_NONE. */
 static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool is_first)
 {
     if (!is_first && is_entered(builder, code)) {

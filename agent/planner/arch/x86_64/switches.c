@@ -46,8 +46,8 @@ sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_ran
     sj_switch_shape shape = {0};
     const uint8_t wanted = jump_register(module->text + jump->at, jump->length);
     const sj_code *first = module->codes + range->first_code;
-    uint8_t left = NO_REGISTER;
-    uint8_t right = NO_REGISTER;
+    uint8_t first_operand = NO_REGISTER;
+    uint8_t second_operand = NO_REGISTER;
     for (const sj_code *code = jump; code > first && jump - code < SWITCH_LOOK_BACK;) {
         code--;
         const uint8_t *bytes = module->text + code->at;
@@ -70,13 +70,14 @@ sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_ran
             const uint8_t result = bytes[1] == 0x01 ? rm : reg;
             if (result == wanted && (is_register || bytes[1] == 0x03)) {
                 shape.has_sum = true;
-                left = is_register ? reg : NO_REGISTER;
-                right = is_register ? rm : NO_REGISTER;
+                first_operand = is_register ? reg : NO_REGISTER;
+                second_operand = is_register ? rm : NO_REGISTER;
             }
         } else if (shape.has_sum && bytes[1] == 0x63 && (modrm & 7) == 4 && code->length >= 4 &&
                    (modrm & 0xc0) != 0xc0) {
             const uint8_t base = (uint8_t)((bytes[3] & 7) | (rex & 1) << 3);
-            shape.is_other_base = left != NO_REGISTER && base != left && base != right;
+            shape.is_other_base =
+                first_operand != NO_REGISTER && base != first_operand && base != second_operand;
             break;
         }
     }

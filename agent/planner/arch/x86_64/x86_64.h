@@ -56,8 +56,8 @@ bool sj_window_entry(sj_builder *builder, uint32_t need, sj_window *window);
 bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t exit, uint32_t need,
                     sj_window *window);
 
-/* Returns the number of unclaimed padding bytes from an offset on, at most `most`. */
-uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most);
+/* Returns the number of unclaimed padding bytes from an offset on, at most `limit`. */
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit);
 
 /* Makes and claims the window of an exit, or of the entry if `is_at_entry`. The window has at least
  * five bytes, or two bytes and a branch island. Sets `*island` to the island's offset, or to

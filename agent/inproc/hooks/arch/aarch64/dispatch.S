@@ -184,11 +184,10 @@ sj_arch_jump_entry:
  * thunk's address on return; the callee may have saved it with a signature. From x30 it computes
  * the start of the block, where the distance to sj_return_regions lies. Before the return address
  * is restored, the rules are:
- *    CFA = sp - 8: not sp, which is the CFA of the frame below. The unwinder of libgcc
- *    distinguishes
- *          frames by their CFA.
- *    sp of the caller = CFA + 8
- *    the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2 */
+ *   CFA = sp - 8: not sp, which is the CFA of the frame below. The unwinder of libgcc
+ *         distinguishes frames by their CFA.
+ *   sp of the caller = CFA + 8
+ *   the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2 */
     .p2align 6
     .globl sj_arch_return_block
     .hidden sj_arch_return_block

@@ -4,9 +4,9 @@
  * A stub makes a frame of SJ_FRAME_BYTES, whose first words are x16 and x30. Then it calls a part,
  * with a function's id or the tag of a record in x16. The rest of the frame:
  *   16 x17, x0, x1, x2 of the program
- *   48 the clock; around the slow path x16, and the part's return address x17 points to the
- *   thread's data, which begins with its cursor. The code changes only x0 to x2, x16 and x17, and
- *   keeps the flags.
+ *   48 the clock; around the slow path x16, and the part's return address
+ * x17 points to the thread's data, which begins with its cursor. The code changes only x0 to x2,
+ * x16 and x17, and keeps the flags.
  *
  * Most calls of a counted function write a short record without a time. The code for rare cases
  * follows: calls that are timed, frames that no short record reaches, a full chunk.

@@ -89,6 +89,8 @@ static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
     return emit_forward(emitter, at, 0x84); /* jz */
 }
 
+/* Emits, in the slow part, the end of code that saved a third register: restores it and jumps to
+ * `target`. */
 static void emit_jump_to_counted(sj_code_emitter *emitter, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;
@@ -188,6 +190,7 @@ static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, 
     emit_jump_to_timed(emitter, part);
 }
 
+/* Emits the code to which the jump `field` of emit_sample_check leads. */
 static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, uint64_t field,
                           uint64_t counted)
 {

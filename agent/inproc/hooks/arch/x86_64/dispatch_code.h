@@ -21,8 +21,8 @@ static inline void sj_jump_leave(uint64_t registers[SJ_NATIVE_REGISTERS], const 
 {
     enum { RDX = 1, RETURN_BYTES = 8, KEPT_BELOW = 56 };
     registers[SJ_NATIVE_SP] -= RETURN_BYTES;
-    const uint64_t kept = registers[SJ_NATIVE_SP] - KEPT_BELOW;
-    registers[SJ_NATIVE_PC] = first != NULL ? first[RDX] : *(const uint64_t *)(uintptr_t)kept;
+    const uint64_t saved_rdx = registers[SJ_NATIVE_SP] - KEPT_BELOW;
+    registers[SJ_NATIVE_PC] = first != NULL ? first[RDX] : *(const uint64_t *)(uintptr_t)saved_rdx;
 }
 
 #endif

@@ -81,6 +81,7 @@ static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
 
+/* Emits a part that probes of entries or exits share. */
 static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters,
                       receiver_kind receiver)
 {
@@ -361,6 +362,7 @@ static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
     }
 }
 
+/* Emits code that records a value in a register. Values narrower than 64 bits are extended. */
 static void emit_plain_value(sj_code_emitter *emitter, uint32_t tag, const sj_plain_value *value)
 {
     uint64_t *at = &emitter->at;

@@ -240,6 +240,8 @@ static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_c
     EMIT(at, 0x89, 0x71, 0x0c);                  /* mov %esi, 12(%rcx) */
 }
 
+/* Emits the return from the code of sj_code_emit_tail_call_records. `is_alone` says that only the
+ * exit was recorded. */
 static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at, bool is_alone)
 {
     sj_code_emit_keep_place(emitter, at);

@@ -137,6 +137,7 @@ static void put_is_kind(table_writer *writer, sj_stub_kind kind)
     PUT(OP_CONST1, SJ_STUB_KIND_SHIFT, OP_SHR, (uint8_t)(OP_LIT0 + kind), OP_EQ);
 }
 
+/* Writes the expression for the stack pointer (CFA) of the interrupted code. */
 static void put_stack_expression(table_writer *writer)
 {
     put_search(writer);
@@ -149,6 +150,7 @@ static void put_stack_expression(table_writer *writer)
     PUT(OP_LIT0 + WORD_SHIFT, OP_SHL, OP_PLUS);
 }
 
+/* Writes the expression for the program counter of the interrupted code. */
 static void put_place_expression(table_writer *writer)
 {
     put_search(writer);
