@@ -8,11 +8,11 @@
 #include <stddef.h>
 
 /* Finds the separate debug file of a module. Searches by build-id under `debug_root`/.build-id
- * first. Then searches by .gnu_debuglink beside the module, in .debug beside it, and under
- * `debug_root`. A file matches if its build-id is the module's. If one of the two has no build-id,
- * the file's checksum must be that in the debug link. Writes the file's name to `path` and opens
- * the file in `*debug`; close it with sj_elf_close. Returns SJ_ENOTFOUND if no file matches, which
- * is usual. */
+ * first. Then searches for the name in .gnu_debuglink: beside the module, in .debug beside it, and
+ * under `debug_root`. A file matches if its build-id is the module's. If one of the two has no
+ * build-id, the file's checksum must be that in the debug link. Writes the file's name to `path`
+ * and opens the file in `*debug`; close it with sj_elf_close. Returns SJ_ENOTFOUND if no file
+ * matches, which is usual. */
 SJ_MUST_CHECK sj_status sj_debug_file_find(const sj_elf *module, const char *module_path,
                                            const char *debug_root, sj_elf *debug, char *path,
                                            size_t path_bytes);

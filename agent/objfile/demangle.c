@@ -2,11 +2,11 @@
  *
  * libiberty is the demangler of binutils and gdb: one library for C++, Rust and D. Symbols are
  * untrusted. Each reference back to a part of the name can double the text, so a symbol of a
- * hundred bytes can have an endless text. The C++ demangler passes its text to a callback in
- * pieces. The callback calls longjmp when the buffer is full. This is safe because this path of
- * libiberty does not allocate memory. The demanglers of Rust and D allocate, so symbols with many
- * letters that may be such references are not demangled. The recursion limit of libiberty stays
- * on. */
+ * hundred bytes can expand to a practically endless text. The C++ demangler passes its text to a
+ * callback in pieces. The callback calls longjmp when the buffer is full. This is safe because this
+ * path of libiberty does not allocate memory. The demanglers of Rust and D allocate, so symbols
+ * with many letters that may be such references are not demangled. The recursion limit of libiberty
+ * stays on. */
 #include "agent/objfile/demangle.h"
 
 #include <libiberty/demangle.h>
@@ -82,8 +82,8 @@ void sj_demangle(const char *symbol, char *output, size_t capacity)
         const bool is_rust_or_d = symbol[1] == 'R' || symbol[1] == 'D';
         if (is_rust_or_d) {
             name = demangle_rust_or_d(symbol);
-            /* libiberty must not detect the language here: it would fall back to C++, whose text is
-             * then unbounded. */
+            /* libiberty must not detect the language here: it would fall back to C++, for which
+             * this path has no limit of the text. */
         } else if (may_be_old_rust(symbol)) {
             name = cplus_demangle(symbol, DMGL_RUST | DMGL_PARAMS | DMGL_ANSI);
         }

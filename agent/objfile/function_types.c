@@ -438,7 +438,7 @@ static void read_parameter(function_reader *reader, Dwarf_Die *die)
     if (read->has_type) {
         layout = sj_type_layout_of(&read->type, reader->language);
     }
-    /* Versions of clang differ in how they pass 128 bits if only one register is unused. */
+    /* Versions of clang differ in how they pass 128 bits if only one register is left. */
     const bool is_wide = !layout.is_aggregate && layout.words[1] == SJ_WORD_WHOLE;
     if ((reader->language == DW_LANG_Rust && layout.is_aggregate) || (reader->is_llvm && is_wide)) {
         sj_register_use_whole(&reader->use, &layout);
@@ -510,8 +510,8 @@ static sj_parameter_place place_of(const function_reader *reader, const paramete
     }
 }
 
-/* True if the frame base indicates optimized code: it is not the frame pointer's register. gcc
- * always writes the address of the call frame, so that does not indicate optimization. */
+/* True if DW_AT_frame_base indicates optimized code: it is not the frame pointer's register. gcc
+ * always writes DW_OP_call_frame_cfa, so that value does not count. */
 static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
 {
     enum { FRAME_POINTER_SYSTEM_V = 6, FRAME_POINTER_AAPCS = 29 };

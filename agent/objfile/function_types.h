@@ -62,8 +62,8 @@ typedef struct sj_typed_function {
 
 void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 
-/* Adds the places of a function's values to the list `places`, each once. `limit` is the prefix for
- * texts that are longer than the default (proto/block/value.h); 0: none. Returns false if a place
+/* Adds the places of a function's values to the list `places`, each once. `limit` is a descriptor
+ * that precedes texts longer than the default (proto/block/value.h), or 0. Returns false if a place
  * does not fit, or if a listed place records less than the function needs. */
 bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);

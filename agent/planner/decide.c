@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-/* Returns the reason to exclude the function of a range, or SJ_SKIP_NONE. A return that is not an
- * exit shows that the unwind rules are not exact. A jump that cannot be classified has unknown
- * targets. */
+/* Returns the reason to exclude the function of a range, or SJ_SKIP_NONE. A return that cannot be
+ * classified shows that the unwind rules are not exact. Any other jump that cannot be classified
+ * has unknown targets. */
 static sj_skip decide_range(const sj_module *module, const sj_code_range *range)
 {
     if (range->is_undecodable) {

@@ -1,5 +1,5 @@
-/* Decodes instructions to the form that the planner needs, 12 bytes each. Zydis decodes x86-64.
- * Encodings and Capstone decode AArch64. Only one thread may use a decoder. */
+/* Decodes instructions to the form that the planner needs, 12 bytes each. Zydis decodes x86-64. The
+ * planner's own code, with Capstone, decodes AArch64. Only one thread may use a decoder. */
 #ifndef SJ_AGENT_PLANNER_DECODER_H
 #define SJ_AGENT_PLANNER_DECODER_H
 

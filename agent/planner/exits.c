@@ -122,8 +122,7 @@ sj_exit sj_exit_of(const sj_module *module, const sj_code_range *range, const sj
         if ((code->flags & SJ_CODE_ENTRY_FRAME) != 0) {
             return SJ_EXIT_LEAVES;
         }
-        /* In generated code, all frames are derived from the code itself, so other returns leave no
-         * frame of a call. */
+        /* In generated code, such a return ends an exception handler, not a call. */
         return module->is_generated ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
     case SJ_CODE_JUMP:
     case SJ_CODE_JUMP_IF:

@@ -18,7 +18,7 @@ typedef struct sj_switch_shape {
     bool is_other_base; /* the entry is relative to something other than its table */
 } sj_switch_shape;
 
-/* Returns whether an instruction of a range ends a call of the range's function. */
+/* Classifies an instruction of a range: whether it ends a call of the range's function. */
 sj_exit sj_exit_of(const sj_module *module, const sj_code_range *range, const sj_code *code);
 
 /* True if a direct jump leads to code that expects another frame than the frame at the jump. Such a

@@ -54,8 +54,8 @@ struct sj_machine {
     bool (*ends_before)(const uint8_t *code);
 
     /* mask_addresses clears the bits of an address or distance in a copy of an instruction's bytes.
-     * `*pages` is state of the machine between the instructions of a function; it is 0 at the first
-     * one. */
+     * `*pages` keeps state from one instruction of a function to the next. It is 0 at the first
+     * instruction. */
     void (*mask_addresses)(const sj_module *module, const sj_code *code, uint8_t *bytes,
                            uint32_t *pages);
 

@@ -13,7 +13,7 @@
 enum { PLANS_AT_ONCE = 2 };
 
 static pthread_mutex_t places_mutex =
-    PTHREAD_MUTEX_INITIALIZER; /* guards the next two variables and is_cancelled */
+    PTHREAD_MUTEX_INITIALIZER; /* guards places_used and sj_plan_ahead.is_cancelled */
 static pthread_cond_t place_freed = PTHREAD_COND_INITIALIZER;
 static unsigned places_used;
 

@@ -23,8 +23,8 @@ const char *sj_plan_ahead_path(const sj_plan_ahead *ahead);
  * Thread-safe. */
 bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms);
 
-/* Waits for the plan and frees `ahead`, which may be NULL. Cancels the plan if it waits for other
- * plans. */
+/* Waits for the plan and frees `ahead`, which may be NULL. If the plan waits for other plans to
+ * end, cancels it. */
 void sj_plan_ahead_free(sj_plan_ahead *ahead);
 
 #endif

@@ -12,12 +12,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Design notes. One pass disassembles all code in pieces. Each piece is scanned by one thread and
- * has its own list of instructions. The lists are joined afterwards. Marks are bits that the pass
- * sets and does not read, so the order of the pieces does not matter. Other results go into lists,
- * which are joined in the order of the text. So the result does not depend on the number of
- * threads. Pieces start at word boundaries of the bit sets, so each word of code_starts belongs to
- * one piece. */
+/* Design notes. One pass disassembles all code in pieces. One thread scans a piece, which has its
+ * own list of instructions. The lists are joined afterwards. Marks are bits that the pass sets and
+ * does not read, so the order of the pieces does not matter. Other results go into lists, which are
+ * joined in the order of the text. So the result does not depend on the number of threads. Pieces
+ * start at word boundaries of the bit sets, so each word of code_starts belongs to one piece. */
 
 enum { LEAST_PIECE_BYTES = 1 << 14, WORD_BITS = 64 };
 

@@ -3,10 +3,10 @@
  * A dispatcher (objc_msg_lookup, objc_msgSend) is replaced by agent code. That code finds the
  * sj_dispatch_record of the message and jumps to sj_arch_dispatch_entry. sj_arch_dispatch_entry
  * records the entry, replaces the return address by sj_arch_return_thunk and jumps to the target. A
- * table, indexed by the address of the return slot, keeps the true return address. The thunk's
- * unwind information reads that table, so exceptions, forced unwinding, backtrace() and debuggers
- * work. A slot belongs to a stack address and not to a thread, so longjmp, coroutines and signal
- * stacks work, too. */
+ * table of return slots, indexed by the stack address of the call, keeps the true return address.
+ * The thunk's unwind information reads that table, so exceptions, forced unwinding, backtrace() and
+ * debuggers work. A slot belongs to a stack address and not to a thread, so longjmp, coroutines and
+ * signal stacks work, too. */
 #ifndef SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 #define SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 
@@ -62,7 +62,7 @@ void sj_arch_dispatch_entry(void);
 void sj_arch_return_thunk(void);
 
 /* sj_arch_return_block is the start of the code that one description of the unwind table covers,
- * with the thunk. From sj_arch_return_thunk_restored on, the return address is on the stack again.
+ * with the thunk. From sj_arch_return_thunk_restored on, the true return address is restored.
  * Neither is called. */
 void sj_arch_return_block(void);
 void sj_arch_return_thunk_restored(void);

@@ -115,7 +115,7 @@ void sj_hooks_forget(sj_hooked_module *module);
  * is none. */
 void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes);
 
-/* Unmaps the memory that was mapped ahead for stubs of generated code. */
+/* Unmaps the memory that was mapped for stubs of generated code and is still unused. */
 void sj_near_release(void);
 
 /* Replaces the first `bytes` bytes of the function at `address` by a jump to `target`, at any

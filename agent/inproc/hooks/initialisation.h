@@ -21,7 +21,7 @@ typedef struct sj_initialisation {
  * nothing, in three cases:
  *   * the module has no initialisers
  *   * its dynamic section is read-only
- *   * there is no memory */
+ *   * the system is out of memory */
 bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *view,
                              void (*entry)(void));
 

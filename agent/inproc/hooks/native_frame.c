@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    /* First word of .eh_frame_hdr (LSB): version 1; a distance, a count, and sorted distances, each
-     * of 4 bytes. */
+    /* First word of .eh_frame_hdr (LSB): version 1, then the encodings of a distance, a count and
+     * sorted distances, each of 4 bytes. */
     INDEX_FORM = 0x3b031b01,
     INDEX_ROW_BYTES = 8,
     FDE_FORM = 0x1b, /* addresses are 4-byte distances */

@@ -2,7 +2,7 @@
  *
  * The agent reads the list of the process's mappings to find free address space. This takes long if
  * the list is long. A runtime compiles thousands of methods one by one, each with a page of stubs.
- * Those pages are cut from one mapping, which remains one mapping in the kernel.
+ * The agent cuts those pages from one mapping, which stays one entry of the list.
  *
  * The main thread's stack grows down into the gap below it, so an area in that gap is placed at the
  * gap's low end. The kernel leaves as much space as the stack's limit, and at least 128 MiB. */

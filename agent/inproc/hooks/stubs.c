@@ -258,7 +258,7 @@ static void add_buffer(sj_code_emitter *emitter, uint32_t function, value_word *
     add_to_word(word, place);
 }
 
-/* Adds all nonzero descriptors, or none if they do not fit. Then sets `*fits` to false. */
+/* Adds all nonzero descriptors if they fit. Otherwise adds none and sets `*fits` to false. */
 static void add_or_refuse(value_word *word, const uint8_t descriptors[WORD_DESCRIPTORS], bool *fits)
 {
     uint32_t needed = 0;

@@ -282,7 +282,7 @@ static void find_entry_frames(sj_module *module, const sj_code_range *range)
 }
 
 /* Marks the addresses that adr, or adrp with an add behind it, computes. Does not mark the base of
- * a switch, to which no jump leads. */
+ * a switch, which need not be a jump target. */
 static void mark_addresses(sj_module *module, const sj_code_range *range)
 {
     enum { LOOK_ON = 8 };

@@ -62,7 +62,7 @@ static uint32_t island_in(const sj_code *codes, const sj_window *window)
 }
 
 /* True if the window may move to make space for an island. Of other functions, only plain
- * instructions may move, because their branches and exits may be patched for themselves. */
+ * instructions may move, because their branches and exits may have patches of their own. */
 static bool may_move_for_island(const sj_builder *builder, const sj_code_range *range,
                                 const sj_window *window)
 {
@@ -153,7 +153,7 @@ static bool make_island(sj_builder *builder, const sj_code_range *range, uint32_
 }
 
 /* True if the window can hold an island at that offset, at which no instruction starts. */
-static bool is_around(const sj_code *codes, const sj_window *window, uint32_t island)
+static bool fits_island(const sj_code *codes, const sj_window *window, uint32_t island)
 {
     for (uint32_t i = window->first; i <= window->last; i++) {
         if (codes[i].at == island) {
@@ -189,7 +189,7 @@ static bool make_island_at(sj_builder *builder, uint32_t island)
                 !may_move_for_island(builder, range, &window)) {
                 break;
             }
-            if (window.length == window.space && is_around(module->codes, &window, island)) {
+            if (window.length == window.space && fits_island(module->codes, &window, island)) {
                 move_window(builder, range, &window, island);
                 return true;
             }
