@@ -14,6 +14,7 @@ static bool has_same_build_id(const sj_elf *module, const sj_elf *debug)
            memcmp(wanted.data, found.data, wanted.size) == 0;
 }
 
+/* Opens DEBUG_ROOT/.build-id/xx/yyyy.debug, if it has the module's build-id. */
 static sj_status open_by_build_id(const sj_elf *module, const char *debug_root, sj_elf *debug,
                                   char *path, size_t path_bytes)
 {
@@ -25,9 +26,10 @@ static sj_status open_by_build_id(const sj_elf *module, const char *debug_root, 
     for (size_t i = 0; i < id.size; i++) {
         snprintf(digits + 2 * i, 3, "%02x", id.data[i]);
     }
-    const int wrote =
+    const int path_length =
         snprintf(path, path_bytes, "%s/.build-id/%.2s/%s.debug", debug_root, digits, digits + 2);
-    if (wrote < 0 || (size_t)wrote >= path_bytes || sj_elf_open(path, debug, NULL) != SJ_OK) {
+    if (path_length < 0 || (size_t)path_length >= path_bytes ||
+        sj_elf_open(path, debug, NULL) != SJ_OK) {
         return SJ_ENOTFOUND;
     }
     if (!has_same_build_id(module, debug)) {
@@ -37,6 +39,8 @@ static sj_status open_by_build_id(const sj_elf *module, const char *debug_root, 
     return SJ_OK;
 }
 
+/* True if `debug` belongs to the module: by build-id if both have one, else by the checksum in the
+ * debug link. */
 static bool fits_link(const sj_elf *module, const sj_elf *debug, uint32_t checksum)
 {
     if (sj_elf_build_id(module).size > 0 && sj_elf_build_id(debug).size > 0) {
@@ -45,6 +49,8 @@ static bool fits_link(const sj_elf *module, const sj_elf *debug, uint32_t checks
     return lzma_crc32(debug->file.data, debug->file.size, 0) == checksum;
 }
 
+/* Opens the file that .gnu_debuglink names: a name, padded to 4 bytes, and a CRC-32 of the file.
+ * Searches three folders. */
 static sj_status open_by_link(const sj_elf *module, const char *module_path, const char *debug_root,
                               sj_elf *debug, char *path, size_t path_bytes)
 {
@@ -61,16 +67,17 @@ static sj_status open_by_link(const sj_elf *module, const char *module_path, con
     const int folder_bytes = slash != NULL ? (int)(slash - module_path) : 1;
     const char *folder = slash != NULL ? module_path : ".";
     for (unsigned place = 0; place < 3; place++) {
-        int wrote;
+        int path_length;
         if (place == 0) {
-            wrote = snprintf(path, path_bytes, "%.*s/%s", folder_bytes, folder, name);
+            path_length = snprintf(path, path_bytes, "%.*s/%s", folder_bytes, folder, name);
         } else if (place == 1) {
-            wrote = snprintf(path, path_bytes, "%.*s/.debug/%s", folder_bytes, folder, name);
+            path_length = snprintf(path, path_bytes, "%.*s/.debug/%s", folder_bytes, folder, name);
         } else {
-            wrote = snprintf(path, path_bytes, "%s%s%.*s/%s", debug_root,
-                             folder[0] == '/' ? "" : "/", folder_bytes, folder, name);
+            path_length = snprintf(path, path_bytes, "%s%s%.*s/%s", debug_root,
+                                   folder[0] == '/' ? "" : "/", folder_bytes, folder, name);
         }
-        if (wrote < 0 || (size_t)wrote >= path_bytes || sj_elf_open(path, debug, NULL) != SJ_OK) {
+        if (path_length < 0 || (size_t)path_length >= path_bytes ||
+            sj_elf_open(path, debug, NULL) != SJ_OK) {
             continue;
         }
         if (fits_link(module, debug, checksum)) {

@@ -1,12 +1,12 @@
 /* Design notes
  *
  * libiberty is the demangler of binutils and gdb: one library for C++, Rust and D. Symbols are
- * untrusted: each reference back to a part of the name can double its text, so a hundred bytes can
- * keep a demangler busy for ever. For C++, the demangler passes its text to a callback in pieces;
- * the callback leaves by longjmp when the buffer is full. This is safe because this path of
- * libiberty does not allocate memory. The demanglers of Rust and D do allocate. Names with many
- * letters that may be such a reference are therefore not demangled. The recursion limit of
- * libiberty stays on. */
+ * untrusted. Each reference back to a part of the name can double the text, so a symbol of a
+ * hundred bytes can expand to a practically endless text. The C++ demangler passes its text to a
+ * callback in pieces. The callback calls longjmp when the buffer is full. This is safe because this
+ * path of libiberty does not allocate memory. The demanglers of Rust and D allocate, so symbols
+ * with many letters that may be such references are not demangled. The recursion limit of libiberty
+ * stays on. */
 #include "agent/objfile/demangle.h"
 
 #include <libiberty/demangle.h>
@@ -46,24 +46,25 @@ static bool demangle_cplusplus(const char *symbol, char *output, size_t capacity
     return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, append_text, &name) != 0;
 }
 
-/* Demangles a symbol of Rust (_R) or D (_D), unless too many of its letters may be references to
- * earlier parts. Returns NULL or a text that the caller frees. */
-static char *demangle_others(const char *symbol)
+/* Demangles a symbol of Rust (_R) or D (_D). Returns a text that the caller frees. Returns NULL if
+ * libiberty cannot demangle it, or if too many of its letters may be references to earlier
+ * parts. */
+static char *demangle_rust_or_d(const char *symbol)
 {
-    const bool is_of_rust = symbol[1] == 'R';
-    const char reference = is_of_rust ? 'B' : 'Q';
+    const bool is_rust = symbol[1] == 'R';
+    const char reference = is_rust ? 'B' : 'Q';
     int count = 0;
     for (const char *at = symbol; *at != '\0'; ++at) {
         count += *at == reference;
     }
-    const int style = is_of_rust ? DMGL_RUST : DMGL_DLANG;
+    const int style = is_rust ? DMGL_RUST : DMGL_DLANG;
     return count <= MOST_REFERENCES ? cplus_demangle(symbol, style | DMGL_PARAMS | DMGL_ANSI)
                                     : NULL;
 }
 
-/* True if a symbol in the C++ format may be a Rust symbol: it contains h and 16 hexadecimal
- * digits. */
-static bool is_rust(const char *symbol)
+/* True if a symbol in the C++ format may be a legacy Rust symbol: it contains "17h" and 16
+ * hexadecimal digits. */
+static bool may_be_old_rust(const char *symbol)
 {
     const char *hash = strstr(symbol, "17h");
     return hash != NULL && strlen(hash) >= 20 && strspn(hash + 3, "0123456789abcdef") >= 16;
@@ -71,22 +72,22 @@ static bool is_rust(const char *symbol)
 
 void sj_demangle(const char *symbol, char *output, size_t capacity)
 {
-    /* An import is written FILE!SYMBOL. Mangled names do not contain '!'. */
+    /* The name of an import is FILE!SYMBOL. Mangled names do not contain '!'. */
     const char *mark = strrchr(symbol, '!');
     const int prefix = mark != NULL ? (int)(mark + 1 - symbol) : 0;
     const char *prefix_text = symbol;
     symbol += prefix;
     char *name = NULL;
     if (symbol[0] == '_' && strnlen(symbol, LONGEST_MANGLED) < LONGEST_MANGLED) {
-        const bool is_other = symbol[1] == 'R' || symbol[1] == 'D';
-        if (is_other) {
-            name = demangle_others(symbol);
-            /* Do not let libiberty detect the language: it falls back to C++, whose text is then
-             * unbounded. */
-        } else if (is_rust(symbol)) {
+        const bool is_rust_or_d = symbol[1] == 'R' || symbol[1] == 'D';
+        if (is_rust_or_d) {
+            name = demangle_rust_or_d(symbol);
+            /* libiberty must not detect the language here: it would fall back to C++, for which
+             * this path has no limit of the text. */
+        } else if (may_be_old_rust(symbol)) {
             name = cplus_demangle(symbol, DMGL_RUST | DMGL_PARAMS | DMGL_ANSI);
         }
-        if (!is_other && name == NULL && (size_t)prefix < capacity) {
+        if (!is_rust_or_d && name == NULL && (size_t)prefix < capacity) {
             snprintf(output, capacity, "%.*s", prefix, prefix_text);
             if (demangle_cplusplus(symbol, output + prefix, capacity - (size_t)prefix)) {
                 return;

@@ -7,7 +7,8 @@
 enum { SJ_DEMANGLE_MAX_BYTES = 64 * 1024 };
 
 /* Writes the source name of a C++, Rust (v0 and legacy) or D symbol to `output`. Writes the symbol
- * itself if it is not mangled. Cuts the text to `capacity` - 1 bytes. Thread-safe. */
+ * itself if it cannot be demangled. Keeps the prefix FILE! of an import's name. Truncates the text
+ * to `capacity` - 1 bytes and ends it with a NUL. Thread-safe. */
 void sj_demangle(const char *symbol, char *output, size_t capacity);
 
 #endif

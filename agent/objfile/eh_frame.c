@@ -16,7 +16,7 @@ enum {
     REGISTER_UNKNOWN = -1
 };
 
-/* The fields of a common information entry (CIE), which several descriptions use. */
+/* The fields of a common information entry (CIE), which several descriptions share. */
 typedef struct common_entry {
     sj_slice initial;
     uint32_t code_factor;
@@ -44,7 +44,7 @@ static int64_t read_sleb(sj_reader *reader)
     return 0;
 }
 
-/* Reads a pointer in a DW_EH_PE_* encoding. `address` is that of the byte at `start`. */
+/* Reads a pointer in a DW_EH_PE_* encoding. The byte at `start` is loaded at `address`. */
 static uint64_t read_encoded(sj_reader *reader, uint8_t encoding, const uint8_t *start,
                              uint64_t address)
 {
@@ -89,6 +89,7 @@ static uint64_t read_encoded(sj_reader *reader, uint8_t encoding, const uint8_t 
     return reader->bad ? 0 : value;
 }
 
+/* Reads the common information entry at `offset`. Clears is_usable if its format is unknown. */
 static common_entry read_common(sj_slice section, uint64_t offset, uint64_t address)
 {
     common_entry entry = {.landing_encoding = ENCODING_OMIT};
@@ -131,7 +132,7 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
                 (void)read_encoded(&values, encoding & ENCODING_FORMAT_MASK, section.data, address);
             } else {
                 /* 'B' and 'G' say how return addresses and the stack are protected. 'S' marks
-                 * signal frames, which are not ordinary calls. */
+                 * signal frames, which are not ordinary calls, so it makes the entry unusable. */
                 is_known = is_known && (*a == 'B' || *a == 'G');
             }
         }
@@ -164,7 +165,7 @@ static bool read_range(const common_entry *common, sj_reader *reader, sj_slice s
     return !reader->bad && bytes > 0 && range->end > range->start;
 }
 
-/* An iterator over the rows of one description. */
+/* State while the rows of one description are computed. */
 typedef struct frame_walk {
     sj_reader reader;
     const common_entry *common;
@@ -284,7 +285,7 @@ static bool skip_register_rule(sj_reader *reader, uint8_t operation)
     }
 }
 
-static void run_instruction(frame_walk *walk)
+static void execute_instruction(frame_walk *walk)
 {
     sj_reader *reader = &walk->reader;
     const uint8_t byte = sj_read_u8(reader);
@@ -322,20 +323,21 @@ static void run_instruction(frame_walk *walk)
     }
 }
 
-/* Executes instructions up to the end of a row. */
-static void walk_row(frame_walk *walk, sj_cfi_row *row)
+/* Executes instructions until the location changes. Writes the row that ends there. */
+static void next_row(frame_walk *walk, sj_cfi_row *row)
 {
     const uint64_t start = walk->location;
     while (walk->location == start && sj_reader_left(&walk->reader) > 0 && !walk->reader.bad &&
            !walk->is_broken) {
-        run_instruction(walk);
+        execute_instruction(walk);
     }
     walk->is_broken = walk->is_broken || walk->reader.bad;
     row->end = walk->location != start ? walk->location : UINT64_MAX;
     row->distance = (int32_t)walk->offset;
     row->is_known = !walk->is_broken && row->distance == walk->offset &&
                     (walk->reg == REGISTER_RSP || walk->reg == REGISTER_SP);
-    /* A register number of the other machine is never the stack pointer here. */
+    /* Both machines' numbers are accepted, because compilers do not base frames on the register
+     * that has the other machine's number. */
     row->is_entry = row->is_known && row->distance == (walk->reg == REGISTER_RSP ? 8 : 0);
 }
 
@@ -359,8 +361,8 @@ static sj_status add_row(sj_eh_frame *unwind, sj_fde *range, const sj_cfi_row *r
     return SJ_OK;
 }
 
-/* Executes the instructions of the common entry, which set the initial rule and do not belong to
- * any address. */
+/* Initializes a walk and executes the instructions of the common entry, which set the initial
+ * rule. */
 static void start_walk(frame_walk *walk, const common_entry *common)
 {
     walk->common = common;
@@ -371,11 +373,12 @@ static void start_walk(frame_walk *walk, const common_entry *common)
     walk->saved_count = 0;
     walk->reader = sj_reader_of(common->initial.data, common->initial.size);
     while (sj_reader_left(&walk->reader) > 0 && !walk->reader.bad && !walk->is_broken) {
-        run_instruction(walk);
+        execute_instruction(walk);
     }
     walk->is_broken = walk->is_broken || walk->reader.bad;
 }
 
+/* Computes the rows of a range from its instructions and appends them to unwind->rows. */
 static sj_status read_rows(sj_eh_frame *unwind, const common_entry *common, sj_slice instructions,
                            sj_fde *range)
 {
@@ -386,8 +389,8 @@ static sj_status read_rows(sj_eh_frame *unwind, const common_entry *common, sj_s
     range->first_row = (uint32_t)unwind->row_count;
     for (uint64_t end = range->start; end < range->end;) {
         sj_cfi_row row;
-        walk_row(&walk, &row);
-        if (row.end > end) { /* rows whose location wrapped around are empty */
+        next_row(&walk, &row);
+        if (row.end > end) { /* skips a row whose location wrapped around */
             SJ_TRY(add_row(unwind, range, &row));
             end = row.end;
         }
@@ -410,7 +413,7 @@ sj_status sj_eh_frame_read(sj_slice section, uint64_t address, sj_eh_frame *unwi
     while (sj_reader_left(&reader) >= sizeof(uint32_t) && !reader.bad) {
         const uint32_t length = sj_read_u32(&reader);
         if (length == 0) {
-            /* After the terminator of crtend more entries can follow, if sections were merged. */
+            /* If sections were merged, more entries can follow the terminator of crtend. */
             continue;
         }
         const uint64_t record = (uint64_t)(reader.at - section.data);
@@ -473,8 +476,8 @@ const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range
     return &rows[low];
 }
 
-/* If each basic block has its own section, LLVM adds the tables of later parts of the function to
- * the length of a table. The call sites of one table ascend and are inside its range. The first
+/* If each basic block has its own section, LLVM includes the tables of later parts of the function
+ * in the length of a table. The call sites of one table ascend and lie inside its range. The first
  * site that breaks this rule belongs to the next table, so reading stops there. */
 void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
                      void (*visit)(void *context, uint64_t pad), void *context)

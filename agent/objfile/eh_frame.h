@@ -1,6 +1,6 @@
 /* Reads unwind tables (.eh_frame): the bounds of functions, the stack frame at each address, and
- * the landing pads of exceptions. Each description is interpreted once, because the planner asks
- * for the frame rule of every instruction. All reads are bounds-checked. */
+ * the landing pads of exceptions. Each description is interpreted once and stored as rows, because
+ * the planner asks for the frame rule of every instruction. All reads are bounds-checked. */
 #ifndef SJ_AGENT_OBJFILE_EH_FRAME_H
 #define SJ_AGENT_OBJFILE_EH_FRAME_H
 
@@ -8,17 +8,17 @@
 
 /* The frame rule for a part of a range. */
 typedef struct sj_cfi_row {
-    uint64_t end;     /* address behind the row; the row starts where the previous one ends */
+    uint64_t end;     /* address behind the row; a row starts where the previous row ends */
     int32_t distance; /* bytes from the stack pointer to the canonical frame address (CFA) */
     bool is_known;    /* the rule is of the form "stack pointer plus distance" */
-    bool is_entry;    /* the frame is as it was at the entry: CFA = rsp + 8 (AArch64: sp) */
+    bool is_entry;    /* the frame is as at the function's entry: CFA = rsp + 8 (AArch64: sp) */
 } sj_cfi_row;
 
 /* The frame of one contiguous range of code (frame description entry). */
 typedef struct sj_fde {
     uint64_t start;
     uint64_t end;
-    uint64_t landing; /* address of its exception table; 0: none */
+    uint64_t landing; /* address of the exception table (LSDA); 0: none */
     uint32_t first_row;
     uint32_t row_count; /* at least one; the last row reaches the end of the range */
 } sj_fde;
@@ -32,9 +32,10 @@ typedef struct sj_eh_frame {
     size_t row_capacity;
 } sj_eh_frame;
 
-/* Reads all descriptions of an .eh_frame section that is loaded at `address`. Stops at a damaged
- * entry and keeps the descriptions before it. Returns SJ_ENOMEM on failure. Release with
- * sj_eh_frame_free. */
+/* Reads the descriptions of an .eh_frame section that is loaded at `address` into a zeroed
+ * `*unwind`. Skips descriptions in unknown formats. Stops at an entry that exceeds the section and
+ * keeps the descriptions before it. Returns SJ_ENOMEM if out of memory. Release with
+ * sj_eh_frame_free, on failure too. */
 SJ_MUST_CHECK sj_status sj_eh_frame_read(sj_slice section, uint64_t address, sj_eh_frame *unwind);
 
 void sj_eh_frame_free(sj_eh_frame *unwind);
@@ -46,10 +47,10 @@ const sj_fde *sj_eh_frame_find(const sj_eh_frame *unwind, uint64_t address);
 const sj_fde *sj_eh_frame_find_near(const sj_eh_frame *unwind, const sj_fde *near,
                                     uint64_t address);
 
-/* Returns the row that contains an address of the range. */
+/* Returns the row of `range` that contains `address`. The range must contain the address. */
 const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range, uint64_t address);
 
-/* Calls `visit` for every landing pad of a range. */
+/* Calls `visit` with the address of every landing pad of a range. */
 void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
                      void (*visit)(void *context, uint64_t pad), void *context);
 

@@ -1,4 +1,5 @@
-/* Writes small ELF files in memory that have only sections. They hold debug data for libdw. */
+/* Writes small ELF files to memory. They have sections, but no segments, and hold debug data for
+ * libdw. */
 #ifndef SJ_AGENT_OBJFILE_ELF_IMAGE_H
 #define SJ_AGENT_OBJFILE_ELF_IMAGE_H
 
@@ -7,7 +8,7 @@
 
 typedef struct sj_elf_image_section {
     const char *name;
-    sj_slice bytes; /* empty: the section is left out */
+    sj_slice bytes; /* if empty, the section is omitted */
 } sj_elf_image_section;
 
 /* Writes an ELF64 file with these sections to an empty buffer. Sets `image->failed` if out of

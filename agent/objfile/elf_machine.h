@@ -8,15 +8,16 @@
 
 typedef struct sj_elf_machine {
     uint16_t number;   /* e_machine */
-    const char *name;  /* for messages */
-    const char *key;   /* in databases */
+    const char *name;  /* for messages to the user */
+    const char *key;   /* value that databases store */
     uint32_t relative; /* relocation type: load address plus addend */
     uint32_t absolute; /* relocation type: symbol address plus addend */
-    /* QEMU's program for the machine; NULL: its programs are not recorded in an emulator */
+    /* QEMU's user-mode emulator of the machine; NULL: its programs are not recorded in an
+     * emulator */
     const char *emulator;
     const char *sysroot; /* folder of Debian's cross libraries, for the emulator */
     const char *agent;   /* file name of the agent for programs in the emulator */
-    /* The address of a result in memory is passed as the first argument. */
+    /* Callers pass the address of a result in memory as the first argument. */
     bool passes_result_address;
 } sj_elf_machine;
 

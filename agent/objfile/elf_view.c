@@ -18,6 +18,7 @@ typedef struct elf_tables {
     uint32_t names_index;
 } elf_tables;
 
+/* Returns part of `bytes`, or an empty slice if the part is not inside. */
 static sj_slice slice_of(sj_slice bytes, uint64_t offset, uint64_t size)
 {
     if (offset > bytes.size || size > bytes.size - offset) {
@@ -77,7 +78,8 @@ static sj_elf_section read_section(sj_reader *reader, uint32_t *name)
     return section;
 }
 
-/* Files whose number of sections exceeds 16 bits keep the count and the name index in section 0. */
+/* If a file has more sections than 16 bits can count, section 0 contains the count and the index of
+ * the names. */
 static void read_extended_counts(const sj_elf *elf, elf_tables *tables)
 {
     const sj_slice bytes = slice_of(elf->file, tables->sections_offset, sizeof(Elf64_Shdr));
@@ -245,6 +247,7 @@ sj_slice sj_elf_at(const sj_elf *elf, uint64_t address)
     return (sj_slice){0};
 }
 
+/* Returns the GNU build-id in a section of notes, or an empty slice. */
 static sj_slice find_build_id(sj_slice notes)
 {
     sj_reader reader = sj_reader_of(notes.data, notes.size);
@@ -311,7 +314,8 @@ bool sj_elf_symbol_at(sj_slice table, uint32_t index, sj_elf_symbol *symbol)
     return true;
 }
 
-/* Skips sections that are not allocated: the linker has already applied their relocations. */
+/* Opens the next section of relocations that is loaded. The linker has already applied the
+ * relocations of other sections. Returns false if there is none. */
 static bool open_next_section(sj_elf_relocations *walk)
 {
     const sj_elf *elf = walk->elf;

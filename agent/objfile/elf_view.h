@@ -8,7 +8,7 @@
 #include "proto/base/error.h"
 
 typedef struct sj_elf_section {
-    const char *name; /* NUL-terminated; "" if the file does not name it */
+    const char *name; /* "" if the file does not name it */
     uint32_t type;
     uint32_t link;
     uint64_t flags;
@@ -63,12 +63,14 @@ typedef struct sj_elf_relocations {
     sj_slice symbols; /* symbol table of the current section */
 } sj_elf_relocations;
 
-/* Maps a file and reads its tables. Returns SJ_ENOTFOUND, SJ_EUNSUPPORTED (not a little-endian
- * ELF64 file), SJ_ECORRUPT, SJ_EIO or SJ_ENOMEM. Release with sj_elf_close. */
+/* Maps a file and reads its tables. Release with sj_elf_close. Returns SJ_ENOTFOUND if there is no
+ * such file, and SJ_EIO if it cannot be opened. Returns SJ_EUNSUPPORTED if it is empty or not a
+ * little-endian ELF64 file. Returns SJ_ECORRUPT if tables lie outside of the file, and SJ_ENOMEM if
+ * out of memory. */
 SJ_MUST_CHECK sj_status sj_elf_open(const char *path, sj_elf *elf, sj_error *error);
 
-/* Reads the tables of an ELF file in allocated memory. The view frees the memory, on failure too.
- * Errors are those of sj_elf_open. */
+/* Like sj_elf_open, for a file in memory from malloc. The view owns the memory and frees it, on
+ * failure too. */
 SJ_MUST_CHECK sj_status sj_elf_adopt(uint8_t *bytes, size_t size, sj_elf *elf, sj_error *error);
 
 /* Releases a view. A zeroed view is allowed. */
@@ -77,17 +79,18 @@ void sj_elf_close(sj_elf *elf);
 /* Returns the first section of that name, or NULL. */
 const sj_elf_section *sj_elf_find_section(const sj_elf *elf, const char *name);
 
-/* Returns a section's bytes. The slice is empty if `section` is NULL or if the file does not
+/* Returns a section's bytes. Returns an empty slice if `section` is NULL or if the file does not
  * contain its bytes. */
 sj_slice sj_elf_section_bytes(const sj_elf *elf, const sj_elf_section *section);
 
-/* Returns the file's bytes from an address to the end of its segment, or an empty slice. */
+/* Returns the file's bytes from an address to the end of its segment. Returns an empty slice if no
+ * segment contains the address. */
 sj_slice sj_elf_at(const sj_elf *elf, uint64_t address);
 
 /* Returns the GNU build-id, or an empty slice. */
 sj_slice sj_elf_build_id(const sj_elf *elf);
 
-/* Returns the string at `offset` of a string table, or "" if the table does not contain it. */
+/* Returns the string at `offset` in a string table, or "" if it is not in the table. */
 const char *sj_elf_string(sj_slice table, uint64_t offset);
 
 /* Reads the next row of a symbol table. */

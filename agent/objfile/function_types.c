@@ -1,11 +1,11 @@
 /* Design notes
  *
- * In optimized code, DWARF names the register that holds a parameter at the entry; that register is
- * used. In other code, parameters have places in memory that the function stores to later. The
- * calling convention then says in which registers they arrive. This is true for functions that
- * other units can call. For functions that only their own unit can call, a compiler may change the
- * convention. gcc gives them another symbol (.constprop, .isra). clang does not, but drops the
- * locations of the parameters. */
+ * In optimized code, DWARF names the register that holds a parameter at the entry. This code uses
+ * that register. In other code, DWARF names a place in memory, to which the function stores the
+ * parameter after the entry. There this code uses the registers of the calling convention. All
+ * functions that other units can call follow the convention. A compiler may change it for functions
+ * that only their own unit can call. gcc then gives the function another symbol (.constprop,
+ * .isra). clang keeps the symbol, but omits the locations of the parameters. */
 #include "agent/objfile/function_types.h"
 
 #include "agent/objfile/debug_file.h"
@@ -37,12 +37,12 @@ struct sj_function_types {
     Dwarf *dwarf;
     bool is_aapcs;
     sj_split_state split;
-    sj_split_skeleton *lacking; /* units whose .dwo files are missing */
-    size_t lacking_count;
-    size_t lacking_capacity;
-    sj_split_package *package; /* the package that contains them; NULL: none */
-    sj_split_dwarf *packaged;
-    typed_entry *entries; /* sorted by address */
+    sj_split_skeleton *missing; /* skeletons of units whose .dwo files are missing */
+    size_t missing_count;
+    size_t missing_capacity;
+    sj_split_package *package; /* the package that contains these units; NULL: none */
+    sj_split_dwarf *packaged;  /* reader of these units */
+    typed_entry *entries;      /* sorted by address */
     size_t count;
     size_t capacity;
     uint64_t *globals; /* addresses of functions that other modules or units can call, sorted */
@@ -50,14 +50,14 @@ struct sj_function_types {
     size_t global_capacity;
 };
 
-/* A parameter of the function that is described. */
+/* A parameter of the function that is being described. */
 typedef struct parameter {
-    Dwarf_Die die; /* has its name and type */
+    Dwarf_Die die; /* DIE that has its name and type */
     Dwarf_Die type;
     bool has_type;
     sj_entry_state entry;
-    sj_parameter_place said;       /* the place that its location names */
-    sj_parameter_place convention; /* the place by the calling convention */
+    sj_parameter_place location;   /* the place that DWARF gives */
+    sj_parameter_place convention; /* the place that the calling convention gives */
 } parameter;
 
 typedef struct function_reader {
@@ -68,7 +68,7 @@ typedef struct function_reader {
     bool is_aapcs;
     bool is_global;
     bool is_by_convention; /* the function follows the calling convention */
-    bool is_of_llvm;
+    bool is_llvm;
     bool is_optimized;
     uint64_t entry;
     sj_register_use use;
@@ -76,7 +76,8 @@ typedef struct function_reader {
     parameter parameters[MOST_PARAMETERS];
 } function_reader;
 
-/* Finds where a function begins. A function in several parts begins with the first part. */
+/* Sets `*address` to the entry of a function, or to the start of its first part. Returns false if
+ * DWARF gives neither. */
 static bool find_address(Dwarf_Die *die, Dwarf_Addr *address)
 {
     Dwarf_Addr base = 0;
@@ -96,8 +97,8 @@ static sj_status add_function(sj_function_types *types, Dwarf_Die *die)
     return SJ_OK;
 }
 
-/* Finds functions where they are defined: in units, namespaces, classes and functions. */
-static sj_status walk(sj_function_types *types, Dwarf_Die *die, int depth)
+/* Adds the functions that are defined in a DIE: a unit, namespace, class, block or function. */
+static sj_status add_functions(sj_function_types *types, Dwarf_Die *die, int depth)
 {
     Dwarf_Die child;
     const int tag = dwarf_tag(die);
@@ -112,19 +113,21 @@ static sj_status walk(sj_function_types *types, Dwarf_Die *die, int depth)
         return SJ_OK;
     }
     do {
-        SJ_TRY(walk(types, &child, depth + 1));
+        SJ_TRY(add_functions(types, &child, depth + 1));
     } while (dwarf_siblingof(&child, &child) == 0);
     return SJ_OK;
 }
 
-static sj_status note_lacking(sj_function_types *types, Dwarf_CU *unit)
+/* Stores the skeleton of a unit whose .dwo file is missing. */
+static sj_status add_missing(sj_function_types *types, Dwarf_CU *unit)
 {
-    SJ_TRY(sj_array_reserve(&types->lacking, &types->lacking_capacity, types->lacking_count, 1,
-                            sizeof(*types->lacking)));
-    types->lacking[types->lacking_count++] = sj_split_skeleton_of(unit);
+    SJ_TRY(sj_array_reserve(&types->missing, &types->missing_capacity, types->missing_count, 1,
+                            sizeof(*types->missing)));
+    types->missing[types->missing_count++] = sj_split_skeleton_of(unit);
     return SJ_OK;
 }
 
+/* Adds the functions of all units, including those in .dwo files that libdw found. */
 static sj_status walk_units(sj_function_types *types)
 {
     Dwarf_CU *unit = NULL;
@@ -136,63 +139,66 @@ static sj_status walk_units(sj_function_types *types)
         /* The functions of a skeleton are in its .dwo file, if that exists. */
         const bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
         if (type == DW_UT_skeleton && !is_split) {
-            SJ_TRY(note_lacking(types, unit));
+            SJ_TRY(add_missing(types, unit));
         }
-        SJ_TRY(walk(types, is_split ? &split : &die, 0));
+        SJ_TRY(add_functions(types, is_split ? &split : &die, 0));
     }
     return SJ_OK;
 }
 
-static void note_split(sj_function_types *types, sj_split_state state)
+/* Stores `state` if it is worse than the current state. */
+static void raise_split_state(sj_function_types *types, sj_split_state state)
 {
     types->split = state > types->split ? state : types->split;
 }
 
-/* Removes the units that the package does not have from the missing units. Returns false, and
- * removes none, if the package does not have any of them. */
+/* Removes from the missing units those that the package lacks. Returns false, and removes none, if
+ * the package lacks all of them. */
 static bool keep_packaged(sj_function_types *types)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < types->lacking_count; i++) {
-        if (sj_split_package_has(types->package, types->lacking[i].id)) {
-            types->lacking[kept++] = types->lacking[i];
+    size_t kept_count = 0;
+    for (size_t i = 0; i < types->missing_count; i++) {
+        if (sj_split_package_has(types->package, types->missing[i].id)) {
+            types->missing[kept_count++] = types->missing[i];
         }
     }
-    if (kept != types->lacking_count) {
-        note_split(types, SJ_SPLIT_OTHER);
+    if (kept_count != types->missing_count) {
+        raise_split_state(types, SJ_SPLIT_OTHER);
     }
-    types->lacking_count = kept != 0 ? kept : types->lacking_count;
-    return kept != 0;
+    types->missing_count = kept_count != 0 ? kept_count : types->missing_count;
+    return kept_count != 0;
 }
 
+/* Adds the functions of the missing units from the package. Continues after a unit that cannot be
+ * read. */
 static sj_status walk_packaged(sj_function_types *types)
 {
     Dwarf_Die unit;
-    sj_status status = sj_split_dwarf_new(types->package, types->elf, types->lacking,
-                                          types->lacking_count, &types->packaged);
+    sj_status status = sj_split_dwarf_new(types->package, types->elf, types->missing,
+                                          types->missing_count, &types->packaged);
     while (status != SJ_ECLOSED && types->packaged != NULL) {
         status = sj_split_dwarf_next(types->packaged, &unit);
         if (status == SJ_OK) {
-            SJ_TRY(walk(types, &unit, 0));
+            SJ_TRY(add_functions(types, &unit, 0));
         } else if (status == SJ_ENOMEM) {
             return status;
         } else if (status != SJ_ECLOSED) {
-            note_split(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
+            raise_split_state(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
         }
     }
     if (types->packaged == NULL) {
-        note_split(types, SJ_SPLIT_DAMAGED);
+        raise_split_state(types, SJ_SPLIT_DAMAGED);
     }
     return status == SJ_ENOMEM ? status : SJ_OK;
 }
 
-/* Reads units whose .dwo files are missing from the package beside the file. Closes a package that
- * has none of these units. */
+/* Reads the units whose .dwo files are missing from the package PATH.dwp. Closes a package that has
+ * none of these units. */
 static sj_status read_package(sj_function_types *types, const char *path)
 {
     char package[PATH_MAX];
-    const int wrote = snprintf(package, sizeof(package), "%s.dwp", path);
-    const sj_status status = wrote >= 0 && (size_t)wrote < sizeof(package)
+    const int path_length = snprintf(package, sizeof(package), "%s.dwp", path);
+    const sj_status status = path_length >= 0 && (size_t)path_length < sizeof(package)
                                  ? sj_split_package_open(package, &types->package)
                                  : SJ_ENOTFOUND;
     if (status == SJ_OK) {
@@ -204,26 +210,29 @@ static sj_status read_package(sj_function_types *types, const char *path)
         return SJ_OK;
     }
     if (status != SJ_ENOMEM && status != SJ_ENOTFOUND) {
-        note_split(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
+        raise_split_state(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
     }
     return status == SJ_ENOMEM ? status : SJ_OK;
 }
 
-static sj_status read_lacking(sj_function_types *types, const char *path, const char *debug_path)
+/* Reads the units whose .dwo files are missing from the package beside the module, or else from
+ * that beside the debug file. */
+static sj_status read_missing(sj_function_types *types, const char *path, const char *debug_path)
 {
-    if (types->lacking_count == 0) {
+    if (types->missing_count == 0) {
         return SJ_OK;
     }
     SJ_TRY(read_package(types, path));
     if (types->package == NULL && debug_path != NULL) {
-        /* This state counts only if the other package does not have the units either. */
+        /* The state of the module's package is used only if the other package lacks the units,
+         * too. */
         const sj_split_state own = types->split;
         types->split = SJ_SPLIT_COMPLETE;
         SJ_TRY(read_package(types, debug_path));
-        note_split(types, types->package == NULL ? own : SJ_SPLIT_COMPLETE);
+        raise_split_state(types, types->package == NULL ? own : SJ_SPLIT_COMPLETE);
     }
     if (types->package == NULL) {
-        note_split(types, SJ_SPLIT_MISSING);
+        raise_split_state(types, SJ_SPLIT_MISSING);
     }
     return SJ_OK;
 }
@@ -245,6 +254,7 @@ static sj_status add_globals(sj_function_types *types, Elf_Data *data, const GEl
     return SJ_OK;
 }
 
+/* Collects the addresses of functions whose symbols are not local. */
 static sj_status read_globals(sj_function_types *types)
 {
     Elf_Scn *section = NULL;
@@ -294,7 +304,7 @@ static void close_file(sj_function_types *types)
     types->descriptor = -1;
 }
 
-/* Opens a file that has DWARF. Returns false, with nothing open, if it has none. */
+/* Opens a file and its DWARF. Returns false, with nothing open, if the file has no DWARF. */
 static bool open_file(sj_function_types *types, const char *path)
 {
     GElf_Ehdr header;
@@ -317,8 +327,9 @@ static bool open_file(sj_function_types *types, const char *path)
     return true;
 }
 
-/* Finds the separate debug file that contains a module's DWARF. */
-static bool find_split(const char *path, char split[PATH_MAX])
+/* Writes to `split` the path of the separate debug file that contains a module's DWARF. Returns
+ * false if there is none. */
+static bool find_debug_file(const char *path, char split[PATH_MAX])
 {
     sj_elf elf;
     sj_elf debug;
@@ -337,7 +348,7 @@ static bool find_split(const char *path, char split[PATH_MAX])
 static sj_status read_types(sj_function_types *types, const char *path, const char *debug_path)
 {
     SJ_TRY(walk_units(types));
-    SJ_TRY(read_lacking(types, path, debug_path));
+    SJ_TRY(read_missing(types, path, debug_path));
     SJ_TRY(read_globals(types));
     if (types->count != 0) {
         qsort(types->entries, types->count, sizeof(*types->entries), compare_entries);
@@ -351,20 +362,20 @@ static sj_status read_types(sj_function_types *types, const char *path, const ch
 sj_status sj_function_types_new(const char *path, sj_function_types **types)
 {
     char split[PATH_MAX];
-    sj_function_types *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_function_types *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->descriptor = -1;
-    const bool is_own = open_file(made, path);
-    if (is_own || (find_split(path, split) && open_file(made, split))) {
-        const sj_status status = read_types(made, path, is_own ? NULL : split);
+    created->descriptor = -1;
+    const bool is_own = open_file(created, path);
+    if (is_own || (find_debug_file(path, split) && open_file(created, split))) {
+        const sj_status status = read_types(created, path, is_own ? NULL : split);
         if (status != SJ_OK) {
-            sj_function_types_free(made);
+            sj_function_types_free(created);
             return status;
         }
     }
-    *types = made;
+    *types = created;
     return SJ_OK;
 }
 
@@ -374,7 +385,7 @@ void sj_function_types_free(sj_function_types *types)
         return;
     }
     close_file(types);
-    free(types->lacking);
+    free(types->missing);
     free(types->entries);
     free(types->globals);
     free(types);
@@ -385,14 +396,15 @@ sj_split_state sj_function_types_split(const sj_function_types *types)
     return types->split;
 }
 
-/* True if the symbol is a copy of a function whose parameters the compiler may have changed. */
+/* True if the symbol names a copy of a function whose parameters the compiler may have changed. */
 static bool is_clone(const char *symbol)
 {
     return strstr(symbol, ".constprop.") != NULL || strstr(symbol, ".isra.") != NULL ||
            strstr(symbol, ".part.") != NULL;
 }
 
-/* Finds the parameter of this function whose origin is the abstract parameter. */
+/* Finds the parameter of this function whose origin is `abstract`. Returns false if there is
+ * none. */
 static bool find_concrete(const function_reader *reader, Dwarf_Die *abstract, Dwarf_Die *found)
 {
     Dwarf_Attribute attribute;
@@ -410,29 +422,30 @@ static bool find_concrete(const function_reader *reader, Dwarf_Die *abstract, Dw
     return false;
 }
 
+/* Reads the type of a parameter, and the places that DWARF and the calling convention give. */
 static void read_parameter(function_reader *reader, Dwarf_Die *die)
 {
     Dwarf_Die concrete = *die;
     parameter *read = &reader->parameters[reader->count++];
-    const bool is_there = !reader->has_origin || find_concrete(reader, die, &concrete);
+    const bool is_found = !reader->has_origin || find_concrete(reader, die, &concrete);
     sj_type_layout layout = {.passing = SJ_PASSED_UNKNOWN};
     *read = (parameter){.die = *die};
     read->has_type = sj_type_of(die, &read->type);
-    if (is_there) {
-        read->entry = sj_parameter_entry(&concrete, reader->entry, reader->is_aapcs, &read->said);
+    if (is_found) {
+        read->entry =
+            sj_parameter_entry(&concrete, reader->entry, reader->is_aapcs, &read->location);
     }
     if (read->has_type) {
         layout = sj_type_layout_of(&read->type, reader->language);
     }
-    /* Versions of clang differ in how they pass 128 bits if fewer than two registers are left. */
+    /* Versions of clang differ in how they pass 128 bits if only one register is left. */
     const bool is_wide = !layout.is_aggregate && layout.words[1] == SJ_WORD_WHOLE;
-    if ((reader->language == DW_LANG_Rust && layout.is_aggregate) ||
-        (reader->is_of_llvm && is_wide)) {
+    if ((reader->language == DW_LANG_Rust && layout.is_aggregate) || (reader->is_llvm && is_wide)) {
         sj_register_use_whole(&reader->use, &layout);
     }
     read->convention = sj_parameter_place_next(&reader->use, &layout);
-    read->said.is_address = layout.passing == SJ_PASSED_ADDRESS;
-    read->said.extended_bytes = sj_extended_bytes(&layout, reader->is_aapcs);
+    read->location.is_address = layout.passing == SJ_PASSED_ADDRESS;
+    read->location.extended_bytes = sj_extended_bytes(&layout, reader->is_aapcs);
 }
 
 static void read_parameters(function_reader *reader)
@@ -448,10 +461,10 @@ static void read_parameters(function_reader *reader)
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* Clears is_by_convention if a DWARF location contradicts the calling convention. Clears it, too,
- * if a parameter of a function that only one unit can call does not have a location. Sets
- * is_optimized if any parameter is not in memory. */
-static void judge_convention(function_reader *reader)
+/* Clears is_by_convention if a DWARF location contradicts the calling convention. Also clears it if
+ * only one unit can call the function and a parameter does not have a location. Sets is_optimized
+ * if a parameter is not in memory. */
+static void check_convention(function_reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++) {
         const parameter *read = &reader->parameters[i];
@@ -459,7 +472,8 @@ static void judge_convention(function_reader *reader)
             reader->is_optimized = true;
         }
         if (read->entry == SJ_ENTRY_REGISTERS && read->convention.is_known &&
-            (read->convention.is_on_stack || read->said.words[0] != read->convention.words[0])) {
+            (read->convention.is_on_stack ||
+             read->location.words[0] != read->convention.words[0])) {
             reader->is_by_convention = false;
         }
         if (read->entry == SJ_ENTRY_REMOVED && !reader->is_global) {
@@ -468,36 +482,36 @@ static void judge_convention(function_reader *reader)
     }
 }
 
-/* True if callers pass all arguments of the source, and where the convention says. For functions
- * that only one unit can call, LLVM may omit arguments, or one of an argument's two words. DWARF
- * does not say so. */
-static bool is_kept(const function_reader *reader)
+/* True if callers pass all arguments of the source, in the places of the calling convention. If
+ * only one unit can call a function, LLVM may omit arguments, or one of an argument's two words.
+ * DWARF does not show this. */
+static bool has_all_arguments(const function_reader *reader)
 {
     return reader->is_by_convention &&
-           (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
+           (!reader->is_llvm || reader->is_global || !reader->is_optimized);
 }
 
-/* Decides where a parameter is at the entry. */
+/* Returns where a parameter is at the function's entry. */
 static sj_parameter_place place_of(const function_reader *reader, const parameter *read)
 {
     static const sj_parameter_place unknown = {0};
     switch (read->entry) {
-    /* Only the convention says which member is in which register. */
+    /* Only the convention shows which member is in which register. */
     case SJ_ENTRY_REGISTERS:
-        return read->convention.members != 0 && read->said.words[0] == read->convention.words[0]
+        return read->convention.members != 0 && read->location.words[0] == read->convention.words[0]
                    ? read->convention
-                   : read->said;
+                   : read->location;
     case SJ_ENTRY_MEMORY:
-        return is_kept(reader) ? read->convention : unknown;
-    case SJ_ENTRY_LATER: /* the function uses the parameter, so callers pass it */
+        return has_all_arguments(reader) ? read->convention : unknown;
+    case SJ_ENTRY_LATER: /* The function uses the parameter, so callers pass it. */
         return reader->is_by_convention && reader->is_global ? read->convention : unknown;
     default:
         return unknown;
     }
 }
 
-/* True if the frame base is not the register of the frame pointer, as in optimized code. The
- * address of the call frame, which gcc always writes, does not indicate optimization. */
+/* True if DW_AT_frame_base indicates optimized code: it is not the frame pointer's register. gcc
+ * always writes DW_OP_call_frame_cfa, so that value does not count. */
 static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
 {
     enum { FRAME_POINTER_SYSTEM_V = 6, FRAME_POINTER_AAPCS = 29 };
@@ -512,7 +526,7 @@ static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
     return operations[0].atom != DW_OP_call_frame_cfa && operations[0].atom != DW_OP_reg0 + pointer;
 }
 
-static bool is_of_llvm(Dwarf_Die *unit)
+static bool is_llvm(Dwarf_Die *unit)
 {
     Dwarf_Attribute attribute;
     const char *producer = dwarf_attr_integrate(unit, DW_AT_producer, &attribute) != NULL
@@ -521,8 +535,8 @@ static bool is_of_llvm(Dwarf_Die *unit)
     return producer == NULL || strstr(producer, "GNU ") == NULL;
 }
 
-/* Returns the layout of the result. Counts the register in which System V passes the address of a
- * result in memory. */
+/* Returns the layout of the result. If System V passes the address of a result in memory, counts
+ * its register as used. */
 static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, bool has_type)
 {
     const sj_type_layout layout = has_type ? sj_type_layout_of(type, reader->language)
@@ -532,14 +546,16 @@ static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, boo
     return layout;
 }
 
+/* Returns the place of the result at the exit. */
 static sj_parameter_place result_place(const function_reader *reader, const sj_type_layout *layout)
 {
-    sj_parameter_place place = {.is_known =
-                                    is_kept(reader) && layout->passing != SJ_PASSED_UNKNOWN};
+    sj_parameter_place place = {.is_known = has_all_arguments(reader) &&
+                                            layout->passing != SJ_PASSED_UNKNOWN};
     if (!place.is_known) {
         return place;
     }
-    /* System V returns the address that the caller passed; AAPCS64 does not. */
+    /* A function of System V returns the address that its caller passed. A function of AAPCS64 does
+     * not. */
     place.is_address = sj_result_is_in_memory(layout, reader->is_aapcs);
     place.is_given = place.is_address && reader->is_aapcs;
     place.extended_bytes = sj_extended_bytes(layout, reader->is_aapcs);
@@ -552,13 +568,14 @@ static sj_parameter_place result_place(const function_reader *reader, const sj_t
     return place;
 }
 
-static sj_status describe(function_reader *reader, sj_typed_function *function)
+/* Adds the values of the parameters and of the result to `function`. */
+static sj_status describe_function(function_reader *reader, sj_typed_function *function)
 {
     Dwarf_Die type;
     const bool has_result = sj_type_of(reader->die, &type);
     const sj_type_layout result = begin_result(reader, &type, has_result);
     read_parameters(reader);
-    judge_convention(reader);
+    check_convention(reader);
     for (size_t i = 0; i < reader->count; i++) {
         parameter *read = &reader->parameters[i];
         const char *name = dwarf_diename(&read->die);
@@ -574,7 +591,7 @@ static sj_status describe(function_reader *reader, sj_typed_function *function)
     if (has_result) {
         SJ_TRY(sj_typed_values_add_result(function, &type, &returned));
     }
-    /* these values are optional: the list may be full */
+    /* Values that parameters point to come last, because the list may be full. */
     for (size_t i = 0; i < reader->count; i++) {
         parameter *read = &reader->parameters[i];
         const char *name = dwarf_diename(&read->die);
@@ -601,7 +618,7 @@ static void begin_reader(function_reader *reader, const sj_function_types *types
                          dwarf_formref_die(&attribute, &reader->origin) != NULL;
     if (dwarf_diecu(&entry->die, &unit, NULL, NULL) != NULL) {
         reader->language = dwarf_srclang(&unit);
-        reader->is_of_llvm = is_of_llvm(&unit);
+        reader->is_llvm = is_llvm(&unit);
     }
     reader->is_global =
         types->global_count != 0 && bsearch(&entry->address, types->globals, types->global_count,
@@ -612,6 +629,7 @@ static void begin_reader(function_reader *reader, const sj_function_types *types
     reader->is_optimized = has_optimized_frame(&entry->die, types->is_aapcs);
 }
 
+/* Returns a function's name in the symbol table, or its name in the source, or "". */
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -622,7 +640,7 @@ static const char *linkage_name(Dwarf_Die *die)
 }
 
 /* Returns the function at `offset`, or NULL. If the linker has folded several functions to one
- * address, returns the one whose linkage name is `symbol`. */
+ * address, returns the function whose linkage name is `symbol`. */
 static typed_entry *find_entry(const sj_function_types *types, uint64_t offset, const char *symbol)
 {
     const size_t low = SJ_BISECT(0, types->count, i, types->entries[i].address < offset);
@@ -646,18 +664,18 @@ sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, cons
         return SJ_ENOTFOUND;
     }
     function_reader *reader = calloc(1, sizeof(*reader));
-    sj_typed_function *made = calloc(1, sizeof(*made));
+    sj_typed_function *created = calloc(1, sizeof(*created));
     sj_status status = SJ_ENOMEM;
-    if (reader != NULL && made != NULL) {
+    if (reader != NULL && created != NULL) {
         begin_reader(reader, types, entry, symbol);
-        status = describe(reader, made);
-        sj_typed_function_fit(made);
+        status = describe_function(reader, created);
+        sj_typed_function_fit(created);
     }
     free(reader);
     if (status != SJ_OK) {
-        sj_typed_function_free(made);
+        sj_typed_function_free(created);
         return status;
     }
-    *function = made;
+    *function = created;
     return SJ_OK;
 }

@@ -26,7 +26,7 @@ static sj_status read_file(const char *path, uint8_t **bytes, size_t *size, sj_e
     return *bytes != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "no memory for map file %s", path);
 }
 
-/* Returns the section of data that contains an address, or NULL. */
+/* Returns the data section that contains an address, or NULL. */
 static const sj_elf_section *find_data(const sj_elf *elf, uint64_t address)
 {
     for (uint32_t i = 0; i < elf->section_count; i++) {
@@ -47,21 +47,23 @@ static int compare_addresses(const void *left, const void *right)
     return a->address != b->address ? (a->address < b->address ? -1 : 1) : strcmp(a->name, b->name);
 }
 
+/* Removes the symbols that are not in a data section, and sorts the others by address. */
 static void keep_data(const sj_elf *elf, sj_symbols *symbols)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < symbols->count; i++) {
         if (find_data(elf, symbols->items[i].address) != NULL) {
-            symbols->items[kept++] = symbols->items[i];
+            symbols->items[kept_count++] = symbols->items[i];
         }
     }
-    symbols->count = kept;
-    if (kept != 0) {
-        qsort(symbols->items, kept, sizeof(*symbols->items), compare_addresses);
+    symbols->count = kept_count;
+    if (kept_count != 0) {
+        qsort(symbols->items, kept_count, sizeof(*symbols->items), compare_addresses);
     }
 }
 
-static void bound_sizes(const sj_elf *elf, sj_symbols *symbols)
+/* Gives each symbol without a size the bytes up to the next symbol or the end of its section. */
+static void fill_sizes(const sj_elf *elf, sj_symbols *symbols)
 {
     for (size_t i = 0; i < symbols->count; i++) {
         sj_symbol *symbol = &symbols->items[i];
@@ -95,7 +97,7 @@ sj_status sj_map_globals_read(const char *program, const char *map_file, sj_map_
     }
     if (status == SJ_OK) {
         keep_data(&elf, &globals->symbols);
-        bound_sizes(&elf, &globals->symbols);
+        fill_sizes(&elf, &globals->symbols);
     } else {
         sj_map_globals_deinit(globals);
     }

@@ -1,4 +1,4 @@
-/* Reads the global data that a map file names, with address and size. */
+/* Reads the names, addresses and sizes of global data from a map file. */
 #ifndef SJ_AGENT_OBJFILE_MAP_GLOBALS_H
 #define SJ_AGENT_OBJFILE_MAP_GLOBALS_H
 
@@ -11,12 +11,11 @@ typedef struct sj_map_globals {
     char *names; /* memory that the symbols borrow from */
 } sj_map_globals;
 
-/* Reads a map file (map_file.h) and keeps the symbols of data of the program. Data are in sections
- * that are loaded, without code and thread-local data. Does not check that the map belongs to the
- * program; the planner does. Returns SJ_ENOTFOUND, SJ_ECORRUPT, SJ_ENOMEM, or an error of
- * sj_elf_open. */
+/* Reads a map file (map_file.h). Keeps the symbols that lie in loaded sections of the program
+ * without code or thread-local data. Does not check that the map belongs to the program; the
+ * planner does. Returns SJ_ENOTFOUND, SJ_ECORRUPT, SJ_ENOMEM, or an error of sj_elf_open. */
 SJ_MUST_CHECK sj_status sj_map_globals_read(const char *program, const char *map_file,
                                             sj_map_globals *globals, sj_error *error);
-void sj_map_globals_deinit(sj_map_globals *globals); /* a zeroed one is allowed */
+void sj_map_globals_deinit(sj_map_globals *globals); /* a zeroed structure is allowed */
 
 #endif

@@ -15,6 +15,7 @@ uint8_t sj_extended_bytes(const sj_type_layout *layout, bool is_aapcs)
     return !layout->is_extended ? 0 : is_aapcs ? EXTENDED_BYTES_BINARY128 : EXTENDED_BYTES_X87;
 }
 
+/* True for a structure of one to four floating-point numbers of one size (AAPCS64). */
 static bool is_homogeneous(const sj_type_layout *layout)
 {
     return layout->is_aggregate && layout->real_count != 0 &&
@@ -44,6 +45,7 @@ static uint8_t assign_real(sj_register_use *use)
     return sj_value_descriptor(++use->real, SJ_VALUE_DOUBLE);
 }
 
+/* Assigns words of the stack to a parameter. */
 static sj_parameter_place assign_stack(sj_register_use *use, const sj_type_layout *layout)
 {
     const uint64_t words = (layout->bytes + WORD_BYTES - 1) / WORD_BYTES;
@@ -59,6 +61,7 @@ static sj_parameter_place assign_stack(sj_register_use *use, const sj_type_layou
     return place;
 }
 
+/* Assigns a general register, or a word of the stack, to the address of a parameter. */
 static sj_parameter_place assign_address(sj_register_use *use)
 {
     static const sj_type_layout address = {.bytes = WORD_BYTES, .alignment = WORD_BYTES};
@@ -77,6 +80,7 @@ static uint32_t count_words(const sj_type_layout *layout, sj_word_class class)
     return (layout->words[0] == class) + (layout->words[1] == class);
 }
 
+/* Assigns a register to each word of a parameter, or the stack if there are too few registers. */
 static sj_parameter_place assign_words(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
@@ -107,7 +111,7 @@ static sj_parameter_place assign_homogeneous(sj_register_use *use, const sj_type
     return place;
 }
 
-/* Assigns a vector register to a long double, as AAPCS64 does. */
+/* Assigns a vector register to a long double (AAPCS64). */
 static sj_parameter_place assign_extended(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true,
@@ -119,6 +123,7 @@ static sj_parameter_place assign_extended(sj_register_use *use, const sj_type_la
     return place;
 }
 
+/* Assigns places to a parameter as AAPCS64 does. */
 static sj_parameter_place assign_aapcs(sj_register_use *use, const sj_type_layout *layout)
 {
     if (layout->is_extended) {
@@ -131,7 +136,7 @@ static sj_parameter_place assign_aapcs(sj_register_use *use, const sj_type_layou
         return assign_address(use);
     }
     sj_type_layout words = *layout;
-    /* aggregates are in general registers, whatever their members are */
+    /* Other aggregates are in general registers, whatever their members are. */
     if (layout->is_aggregate) {
         words.words[0] = SJ_WORD_WHOLE;
         words.words[1] = layout->bytes > WORD_BYTES ? SJ_WORD_WHOLE : SJ_WORD_NONE;
@@ -218,7 +223,7 @@ bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offse
     return true;
 }
 
-/* Converts DWARF's number of an argument register to a place; 0 for other registers. */
+/* Returns the place of the argument register with a DWARF number, or 0 for other registers. */
 static uint8_t place_of_register(uint64_t number, bool is_aapcs)
 {
     enum { XMM0 = 17, V0 = 64 };
@@ -240,6 +245,7 @@ static uint8_t place_of_register(uint64_t number, bool is_aapcs)
     return 0;
 }
 
+/* Sets `*place` if the operation names a register. Returns false if it does not. */
 static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *place)
 {
     if (operation->atom >= DW_OP_reg0 && operation->atom <= DW_OP_reg31) {
@@ -253,8 +259,8 @@ static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *pla
     return false;
 }
 
-/* Reads the registers of a location: one register, or pieces of eight bytes each. The last piece
- * may be shorter. */
+/* Reads a location that is one register, or two registers as pieces of eight bytes each. The last
+ * piece may be shorter. Returns false for other locations. */
 static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aapcs,
                            sj_parameter_place *place)
 {
@@ -273,7 +279,8 @@ static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aap
     return is_known;
 }
 
-/* True if the value does not have a place, or was stored there after the entry. */
+/* True if the location does not name a place, because the value is computed, constant or
+ * missing. */
 static bool is_computed(const Dwarf_Op *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

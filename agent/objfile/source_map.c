@@ -16,7 +16,7 @@ typedef struct source_entry {
 } source_entry;
 
 struct sj_source_map {
-    source_entry *entries; /* sorted by offset; the best file of an offset is first */
+    source_entry *entries; /* sorted by offset; entries from DWARF precede those from symbols */
     size_t count;
     size_t capacity;
 };
@@ -45,6 +45,7 @@ static sj_status add_source(void *context, uint64_t address, const char *file)
     return add_entry(context, address, file, false);
 }
 
+/* Adds the source files that a module or debug file names. Ignores a file that cannot be opened. */
 static sj_status read_file(sj_source_map *map, const char *path)
 {
     const sj_symbol_visitor visitor = {.context = map, .line = add_line, .source = add_source};
@@ -57,7 +58,7 @@ static sj_status read_file(sj_source_map *map, const char *path)
     return status;
 }
 
-/* Reads the separate debug file of the module, if there is one. */
+/* Adds the source files that the module's separate debug file names, if there is one. */
 static sj_status read_debug_file(sj_source_map *map, const char *path)
 {
     sj_elf elf;
@@ -87,22 +88,22 @@ static int compare_entries(const void *left, const void *right)
 
 sj_status sj_source_map_new(const char *path, sj_source_map **map)
 {
-    sj_source_map *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_source_map *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    sj_status status = read_file(made, path);
+    sj_status status = read_file(created, path);
     if (status == SJ_OK) {
-        status = read_debug_file(made, path);
+        status = read_debug_file(created, path);
     }
     if (status != SJ_OK) {
-        sj_source_map_free(made);
+        sj_source_map_free(created);
         return status;
     }
-    if (made->count != 0) {
-        qsort(made->entries, made->count, sizeof(*made->entries), compare_entries);
+    if (created->count != 0) {
+        qsort(created->entries, created->count, sizeof(*created->entries), compare_entries);
     }
-    *map = made;
+    *map = created;
     return SJ_OK;
 }
 

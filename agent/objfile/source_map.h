@@ -9,8 +9,8 @@
 
 typedef struct sj_source_map sj_source_map;
 
-/* Reads the module at `path`. The map is empty if the file does not have symbols or DWARF. Blocks:
- * reads all of the DWARF. Returns SJ_ENOMEM on failure. */
+/* Reads the module at `path`. The map is empty if the file cannot be read, or does not have symbols
+ * or DWARF. Blocks while it reads all of the DWARF. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_source_map_new(const char *path, sj_source_map **map);
 void sj_source_map_free(sj_source_map *map); /* NULL is allowed */
 

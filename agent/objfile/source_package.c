@@ -12,8 +12,8 @@
 
 enum { FILE_MAX_BYTES = 64 << 20, READ_BYTES = 64 << 10, NAME_BYTES = 256 };
 
-/* A text that is used for one file after the other. It begins with a newline and ends with a NUL,
- * so that whole lines can be found in it. */
+/* A text that several files are read into, one after the other. It begins with a newline and ends
+ * with a NUL, so that a search can match whole lines. */
 typedef struct text {
     char *bytes; /* owned */
     size_t count;
@@ -22,9 +22,9 @@ typedef struct text {
 
 typedef struct package_lists {
     char path[PATH_MAX];
-    DIR *info; /* one list of files per package */
-    text status;
-    text list;
+    DIR *info;   /* folder with one list of files per package */
+    text status; /* dpkg's file of installed packages */
+    text list;   /* the list of files that was read last */
 } package_lists;
 
 static sj_status append(text *to, const char *bytes, size_t count)
@@ -36,7 +36,8 @@ static sj_status append(text *to, const char *bytes, size_t count)
     return SJ_OK;
 }
 
-/* Replaces the text by a newline and the content of a file. */
+/* Replaces the text by a newline and the content of a file, which is cut after about
+ * FILE_MAX_BYTES. */
 static sj_status read_text(int folder, const char *name, text *into)
 {
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -45,11 +46,11 @@ static sj_status read_text(int folder, const char *name, text *into)
     }
     into->count = 0;
     sj_status status = append(into, "\n", 1);
-    ssize_t got = 1;
-    while (status == SJ_OK && got > 0 && into->count < FILE_MAX_BYTES) {
+    ssize_t read_bytes = 1;
+    while (status == SJ_OK && read_bytes > 0 && into->count < FILE_MAX_BYTES) {
         status = sj_array_reserve(&into->bytes, &into->capacity, into->count, READ_BYTES + 1, 1);
-        got = status == SJ_OK ? read(fd, into->bytes + into->count, READ_BYTES) : 0;
-        into->count += got > 0 ? (size_t)got : 0;
+        read_bytes = status == SJ_OK ? read(fd, into->bytes + into->count, READ_BYTES) : 0;
+        into->count += read_bytes > 0 ? (size_t)read_bytes : 0;
     }
     close(fd);
     return status == SJ_OK ? append(into, "", 0) : status;
@@ -64,20 +65,22 @@ static bool has_line(const char *bytes, size_t count, const char *prefix, const 
            memmem(bytes, count, line, (size_t)length) != NULL;
 }
 
-/* Returns the path without a leading /usr. */
+/* Returns the part of a path behind a leading /usr, or the whole path. */
 static const char *below_usr(const char *path)
 {
     return strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
 }
 
+/* True if the list has the path, with or without a leading /usr. Debian has moved files from / to
+ * /usr. */
 static bool lists_path(const char *bytes, size_t count, const char *path)
 {
     return has_line(bytes, count, "/usr", below_usr(path)) ||
            has_line(bytes, count, "", below_usr(path));
 }
 
-/* Copies the package's name from that of its list: "libjq1:amd64.list". Returns false for files
- * that are not lists. */
+/* Copies the package's name from the name of its list, such as "libjq1:amd64.list". Returns false
+ * for files that are not lists. */
 static bool package_of_list(const char *file, char name[NAME_BYTES])
 {
     const size_t length = strcspn(file, ":");
@@ -89,7 +92,8 @@ static bool package_of_list(const char *file, char name[NAME_BYTES])
     return snprintf(name, NAME_BYTES, "%.*s", (int)bytes, file) < NAME_BYTES;
 }
 
-/* Finds the package that contains a program. */
+/* Writes to `owner` the name of the package that contains a program. Returns SJ_ENOTFOUND if there
+ * is none. */
 static sj_status find_owner(package_lists *lists, const char *program, char owner[NAME_BYTES])
 {
     rewinddir(lists->info);
@@ -106,7 +110,8 @@ static sj_status find_owner(package_lists *lists, const char *program, char owne
     return SJ_ENOTFOUND;
 }
 
-/* Copies the word after `field` at the beginning of a line of a paragraph. */
+/* Copies the word after `field`, which begins with a newline, in a paragraph. Returns false if the
+ * paragraph lacks the field. */
 static bool copy_field(const char *paragraph, const char *end, const char *field,
                        char value[NAME_BYTES])
 {
@@ -118,7 +123,8 @@ static bool copy_field(const char *paragraph, const char *end, const char *field
     return snprintf(value, NAME_BYTES, "%.*s", (int)strcspn(found, " \n"), found) < NAME_BYTES;
 }
 
-/* Reads one paragraph of the status file: the package and its source. Returns the next one. */
+/* Reads the names of a package and of its source package from a paragraph of the status file.
+ * Returns the next paragraph, or NULL. */
 static const char *read_paragraph(const char *paragraph, char package[NAME_BYTES],
                                   char source[NAME_BYTES])
 {
@@ -132,7 +138,8 @@ static const char *read_paragraph(const char *paragraph, char package[NAME_BYTES
     return next != NULL ? next + 1 : NULL;
 }
 
-/* Appends the names of all packages of the source of `owner`, each between newlines. */
+/* Appends the names of all packages that have the same source package as `owner`, each between
+ * newlines. */
 static sj_status find_packages(const package_lists *lists, const char *owner, text *packages)
 {
     char package[NAME_BYTES];
@@ -157,7 +164,7 @@ static sj_status find_packages(const package_lists *lists, const char *owner, te
     return status;
 }
 
-/* Appends the lines that are paths of shared libraries. */
+/* Appends the lines of a list that contain ".so". */
 static sj_status add_libraries(const text *list, text *libraries)
 {
     sj_status status = SJ_OK;
@@ -172,6 +179,7 @@ static sj_status add_libraries(const text *list, text *libraries)
     return status;
 }
 
+/* Appends the libraries of all `packages`. */
 static sj_status read_libraries(package_lists *lists, const text *packages, text *libraries)
 {
     char name[NAME_BYTES];

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * libdw links a split unit with its skeleton, which has the addresses, only if it finds the unit's
- * file by the name in the skeleton. This code therefore rewrites the skeletons, in an ELF file in
- * memory that has the program's addresses and ranges. Each rewritten skeleton names the same
- * descriptor in /proc. Before libdw opens that name for a skeleton, a file in memory with this
- * skeleton's unit replaces the descriptor. libdw keeps the files that it has mapped. */
+ * The skeleton unit in the program has the addresses of a split unit. libdw links the two only if
+ * it finds the split unit's file by the name in the skeleton. So this code rewrites the skeletons
+ * into an ELF file in memory, with the program's addresses and ranges. All rewritten skeletons name
+ * the same descriptor in /proc. Before libdw opens that name, this code replaces the descriptor by
+ * a memory file with the skeleton's unit. libdw keeps the files that it has mapped. */
 #include "agent/objfile/split_dwarf.h"
 
 #include "agent/objfile/elf_image.h"
@@ -25,17 +25,19 @@ struct sj_split_dwarf {
     sj_byte_buffer image; /* ELF file of the rewritten skeletons */
     Elf *elf;
     Dwarf *dwarf;
-    Dwarf_CU *unit; /* skeleton that was read last */
-    int descriptor; /* the file in /proc that the skeletons name */
+    Dwarf_CU *unit; /* the skeleton that was read last */
+    int descriptor; /* the skeletons name it by its path in /proc */
 };
 
-static uint64_t offset_of(Dwarf_Die *die, unsigned gnu_name, unsigned name)
+/* Returns the value of one of two attributes, or 0 if the DIE has neither. `name` 0 means no second
+ * attribute. */
+static uint64_t offset_attribute(Dwarf_Die *die, unsigned gnu_name, unsigned name)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
-    const bool is_there = dwarf_attr(die, gnu_name, &attribute) != NULL ||
-                          (name != 0 && dwarf_attr(die, name, &attribute) != NULL);
-    return is_there && dwarf_formudata(&attribute, &value) == 0 ? value : 0;
+    const bool has_value = dwarf_attr(die, gnu_name, &attribute) != NULL ||
+                           (name != 0 && dwarf_attr(die, name, &attribute) != NULL);
+    return has_value && dwarf_formudata(&attribute, &value) == 0 ? value : 0;
 }
 
 sj_split_skeleton sj_split_skeleton_of(Dwarf_CU *unit)
@@ -47,8 +49,8 @@ sj_split_skeleton sj_split_skeleton_of(Dwarf_CU *unit)
     if (dwarf_cu_info(unit, &version, NULL, &die, NULL, &skeleton.id, NULL, NULL) == 0) {
         skeleton.is_gnu = version < DWARF_VERSION;
         skeleton.base_address = dwarf_lowpc(&die, &base) == 0 ? base : 0;
-        skeleton.addresses = offset_of(&die, DW_AT_GNU_addr_base, DW_AT_addr_base);
-        skeleton.ranges = offset_of(&die, DW_AT_GNU_ranges_base, 0);
+        skeleton.addresses = offset_attribute(&die, DW_AT_GNU_addr_base, DW_AT_addr_base);
+        skeleton.ranges = offset_attribute(&die, DW_AT_GNU_ranges_base, 0);
     }
     return skeleton;
 }
@@ -65,7 +67,7 @@ static void put_abbrev(sj_byte_buffer *to, uint64_t code, uint64_t tag, const ui
     sj_byte_buffer_put_number(to, 0, 2);
 }
 
-/* Writes the abbreviations of the skeletons. The code of each is its DWARF version. */
+/* Writes the two abbreviations of skeletons. The code of each is its DWARF version. */
 static void put_abbrevs(sj_byte_buffer *to)
 {
     static const uint16_t gnu[] = {DW_AT_low_pc,       DW_FORM_addr,          DW_AT_GNU_addr_base,
@@ -153,21 +155,22 @@ sj_status sj_split_dwarf_new(sj_split_package *package, Elf *elf,
                              const sj_split_skeleton *skeletons, size_t count,
                              sj_split_dwarf **dwarf)
 {
-    sj_split_dwarf *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_split_dwarf *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->package = package;
-    made->descriptor = memfd_create("sojourn-unit", MFD_CLOEXEC);
-    sj_status status = made->descriptor < 0 ? SJ_EIO : write_skeletons(made, elf, skeletons, count);
+    created->package = package;
+    created->descriptor = memfd_create("sojourn-unit", MFD_CLOEXEC);
+    sj_status status =
+        created->descriptor < 0 ? SJ_EIO : write_skeletons(created, elf, skeletons, count);
     if (status == SJ_OK) {
-        status = open_skeletons(made);
+        status = open_skeletons(created);
     }
     if (status != SJ_OK) {
-        sj_split_dwarf_free(made);
+        sj_split_dwarf_free(created);
         return status;
     }
-    *dwarf = made;
+    *dwarf = created;
     return SJ_OK;
 }
 
@@ -189,8 +192,8 @@ void sj_split_dwarf_free(sj_split_dwarf *dwarf)
     free(dwarf);
 }
 
-/* Replaces the descriptor that the skeletons name by a file in memory with these bytes. */
-static sj_status show_file(const sj_split_dwarf *dwarf, const sj_byte_buffer *bytes)
+/* Replaces the descriptor that the skeletons name by a memory file with these bytes. */
+static sj_status replace_file(const sj_split_dwarf *dwarf, const sj_byte_buffer *bytes)
 {
     size_t written = 0;
     const int file = memfd_create("sojourn-unit", MFD_CLOEXEC);
@@ -198,19 +201,19 @@ static sj_status show_file(const sj_split_dwarf *dwarf, const sj_byte_buffer *by
         return SJ_EIO;
     }
     while (written < bytes->size) {
-        const ssize_t more = write(file, bytes->bytes + written, bytes->size - written);
-        if (more < 0 && errno == EINTR) {
+        const ssize_t count = write(file, bytes->bytes + written, bytes->size - written);
+        if (count < 0 && errno == EINTR) {
             continue;
         }
-        if (more <= 0) {
+        if (count <= 0) {
             break;
         }
-        written += (size_t)more;
+        written += (size_t)count;
     }
-    const bool is_shown =
+    const bool is_replaced =
         written == bytes->size && dup3(file, dwarf->descriptor, O_CLOEXEC) == dwarf->descriptor;
     close(file);
-    return is_shown ? SJ_OK : SJ_EIO;
+    return is_replaced ? SJ_OK : SJ_EIO;
 }
 
 sj_status sj_split_dwarf_next(sj_split_dwarf *dwarf, Dwarf_Die *unit)
@@ -223,7 +226,7 @@ sj_status sj_split_dwarf_next(sj_split_dwarf *dwarf, Dwarf_Die *unit)
     }
     sj_status status = sj_split_package_extract(dwarf->package, id, &file);
     if (status == SJ_OK) {
-        status = show_file(dwarf, &file);
+        status = replace_file(dwarf, &file);
     }
     sj_byte_buffer_deinit(&file);
     SJ_TRY(status);

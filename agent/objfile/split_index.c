@@ -1,7 +1,7 @@
 /* Design notes
  *
- * The hash table is read slot by slot, and the units are then sorted. A search therefore ends after
- * a few steps, even if the table is damaged. */
+ * This code does not use the index's hash table for searches, because a damaged table could make a
+ * search endless. It reads all slots and sorts the units by id. */
 #include "agent/objfile/split_index.h"
 
 #include "proto/base/array.h"
@@ -23,13 +23,15 @@ typedef struct index_tables {
     uint32_t unit_count;
     uint32_t slot_count;
     sj_reader ids;  /* one for each slot */
-    sj_reader rows; /* one for each slot, counted from 1; 0: the slot is free */
+    sj_reader rows; /* one row number for each slot, from 1; 0: the slot is free */
     sj_slice offsets;
     sj_slice sizes;
     /* sj_split_section of each column; SJ_SPLIT_SECTIONS: a section that is not needed */
     uint8_t sections[MOST_COLUMNS];
 } index_tables;
 
+/* Returns the sj_split_section of a column's number (DW_SECT_*), or SJ_SPLIT_SECTIONS for a section
+ * that is not needed. */
 static uint8_t section_of(uint32_t number, bool is_gnu)
 {
     switch (number) {
@@ -50,6 +52,7 @@ static uint8_t section_of(uint32_t number, bool is_gnu)
     }
 }
 
+/* Returns the next `count` elements, or an empty slice if there are fewer. */
 static sj_slice read_slice(sj_reader *reader, uint64_t count, size_t element_bytes)
 {
     const size_t size = count * element_bytes; /* at most 2^32 slots, or 2^24 cells */
@@ -74,7 +77,7 @@ static sj_status read_tables(sj_slice bytes, index_tables *tables)
     if (tables->unit_count > MOST_UNITS) {
         return SJ_ELIMIT;
     }
-    if (tables->unit_count == 0) { /* an empty index may lack its tables */
+    if (tables->unit_count == 0) { /* an empty index may have no tables */
         tables->slot_count = 0;
         return SJ_OK;
     }

@@ -34,7 +34,7 @@ typedef struct sj_split_index {
     size_t capacity;
 } sj_split_index;
 
-/* Reads an index to a zeroed `*index`. Empty bytes give an index without units. Does not check
+/* Reads an index into a zeroed `*index`. Empty bytes give an index without units. Does not check
  * parts against their sections. Returns SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT (more than 2^20 units)
  * or SJ_ENOMEM. Release with sj_split_index_deinit, on failure too. */
 SJ_MUST_CHECK sj_status sj_split_index_read(sj_slice bytes, sj_split_index *index);

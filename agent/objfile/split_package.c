@@ -1,14 +1,14 @@
 /* Design notes
  *
- * Offsets in a unit count from the beginning of its part of each section. The parts of one unit,
- * each as a section, are therefore a .dwo file. All units share only the strings; an extracted file
- * gets the strings that its unit has offsets of.
+ * A package concatenates the sections of .dwo files. Offsets in a unit count from the beginning of
+ * its part of each section. So the parts of one unit, each as a section, are a .dwo file. Only the
+ * strings are shared by all units: an extracted file gets the strings whose offsets its unit has.
  *
  * The package contains each type unit (-fdebug-types-section) once, with the abbreviations and
- * string offsets of the .dwo file that it came from. Signatures tell which type units a unit
- * refers to: eight bytes that may be anywhere in it. The string offsets of such a type unit are
- * appended to those of the unit. Its abbreviations get one more attribute, which does not occupy
- * bytes in the unit: where its string offsets begin. */
+ * string offsets of the .dwo file that it came from. A unit refers to a type unit by its signature:
+ * eight bytes anywhere in the unit. The string offsets of such a type unit are appended to those of
+ * the unit. Its abbreviations get one more attribute, DW_AT_str_offsets_base, which says where its
+ * string offsets begin. The attribute does not occupy bytes in the unit. */
 #include "agent/objfile/split_package.h"
 
 #include "agent/objfile/elf_image.h"
@@ -24,7 +24,7 @@
 enum {
     MOST_EXTRACTED_BYTES = 1 << 30,
     MOST_ORIGINS = 4096,
-    VERSION_AT = 4,          /* in the header of a unit of 32-bit DWARF */
+    VERSION_AT = 4,          /* offset in the header of a unit of 32-bit DWARF */
     GNU_ABBREV_AT = 6,       /* until version 4 */
     ABBREV_AT = 8,           /* in version 5 */
     STR_OFFSETS_HEADER = 8,  /* in version 5 */
@@ -42,18 +42,18 @@ struct sj_split_package {
     uint32_t *used_by; /* number of the last extraction that used each type unit */
     uint32_t extractions;
     uint64_t extracted_bytes; /* includes inflated bytes */
-    bool is_read;             /* the sections were read, with the result `contents` */
+    bool is_read;             /* read_contents was called, with the result `contents` */
     sj_status contents;
 };
 
-/* The source of type units: abbreviations and strings of one .dwo file. */
+/* Abbreviations and string offsets of one .dwo file that type units came from. */
 typedef struct origin {
     uint64_t abbrevs;     /* offset in the package's section */
     uint32_t str_offsets; /* offset in the package's section */
     uint32_t new_abbrevs; /* offset in the extracted file's section */
 } origin;
 
-/* An extracted file. */
+/* The file that is being extracted. */
 typedef struct extraction {
     sj_split_package *package;
     const sj_split_unit *unit;
@@ -137,7 +137,7 @@ sj_slice sj_elf_debug_section(Elf *elf, const char *name)
     return read_section(elf, name, &inflated, &bytes) == SJ_OK ? bytes : (sj_slice){0};
 }
 
-static sj_status read_own(sj_split_package *package, const char *name, sj_slice *bytes)
+static sj_status read_package_section(sj_split_package *package, const char *name, sj_slice *bytes)
 {
     return read_section(package->elf, name, &package->extracted_bytes, bytes);
 }
@@ -153,20 +153,20 @@ static sj_status read_package(sj_split_package *package)
         return SJ_ECORRUPT;
     }
     package->machine = header.e_machine;
-    SJ_TRY(read_own(package, ".debug_cu_index", &units));
+    SJ_TRY(read_package_section(package, ".debug_cu_index", &units));
     return units.size != 0 ? sj_split_index_read(units, &package->units) : SJ_ECORRUPT;
 }
 
-/* Reads the sections that units are made of. Called by the first extraction, so that until then
- * only the index is inflated. */
+/* Reads the sections that contain parts of units. The first extraction calls it, so that an unused
+ * package needs no memory for inflated sections. */
 static sj_status read_contents(sj_split_package *package)
 {
     sj_slice types;
     for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
-        SJ_TRY(read_own(package, names[i], &package->sections[i]));
+        SJ_TRY(read_package_section(package, names[i], &package->sections[i]));
     }
-    SJ_TRY(read_own(package, ".debug_str.dwo", &package->strings));
-    SJ_TRY(read_own(package, ".debug_tu_index", &types));
+    SJ_TRY(read_package_section(package, ".debug_str.dwo", &package->strings));
+    SJ_TRY(read_package_section(package, ".debug_tu_index", &types));
     SJ_TRY(sj_split_index_read(types, &package->types));
     package->used_by = calloc(package->types.count + 1, sizeof(*package->used_by));
     return package->used_by != NULL ? SJ_OK : SJ_ENOMEM;
@@ -174,17 +174,17 @@ static sj_status read_contents(sj_split_package *package)
 
 sj_status sj_split_package_open(const char *path, sj_split_package **package)
 {
-    sj_split_package *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_split_package *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const sj_status status = made->descriptor < 0 ? SJ_ENOTFOUND : read_package(made);
+    created->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const sj_status status = created->descriptor < 0 ? SJ_ENOTFOUND : read_package(created);
     if (status != SJ_OK) {
-        sj_split_package_close(made);
+        sj_split_package_close(created);
         return status;
     }
-    *package = made;
+    *package = created;
     return SJ_OK;
 }
 
@@ -210,7 +210,7 @@ bool sj_split_package_has(const sj_split_package *package, uint64_t id)
     return sj_split_index_find(&package->units, id) != NULL;
 }
 
-/* Finds a unit's part of a section. Returns false if it is outside of the section. */
+/* Finds a unit's part of a section. Returns false if the part exceeds the section. */
 static bool find_part(const sj_split_package *package, const sj_split_unit *unit,
                       sj_split_section section, sj_slice *bytes)
 {
@@ -227,8 +227,8 @@ static bool find_part(const sj_split_package *package, const sj_split_unit *unit
     return true;
 }
 
-/* Reads the version of the unit at the beginning of a part. Returns 0 if the part is too short.
- * Returns 0 for 64-bit DWARF, too, which compilers do not write by default. */
+/* Reads the version of the unit at the beginning of a part. Returns 0 if the part is too short, and
+ * for 64-bit DWARF, which compilers do not write by default. */
 static unsigned read_version(sj_slice part)
 {
     sj_reader reader = sj_reader_of(part.data, part.size);
@@ -237,32 +237,33 @@ static unsigned read_version(sj_slice part)
     return reader.bad || is_wide ? 0 : version;
 }
 
-/* Copies a string of the package and writes its offset. If the string does not end in the section,
- * writes an offset that is outside. */
-static sj_status put_string(extraction *made, uint32_t offset)
+/* Copies a string of the package and writes its new offset. If the string does not end within the
+ * section, writes an invalid offset. */
+static sj_status put_string(extraction *extracted, uint32_t offset)
 {
-    sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
-    const sj_slice strings = made->package->strings;
+    sj_byte_buffer *offsets = &extracted->sections[SJ_SPLIT_STR_OFFSETS];
+    const sj_slice strings = extracted->package->strings;
     const uint8_t *start = offset < strings.size ? strings.data + offset : NULL;
     const uint8_t *end = start != NULL ? memchr(start, 0, strings.size - offset) : NULL;
     const size_t size = end != NULL ? (size_t)(end - start) + 1 : 0;
     const size_t searched = start != NULL && end == NULL ? strings.size - offset : size;
-    sj_byte_buffer_put_number(offsets, size != 0 ? made->strings.size : UINT32_MAX,
+    sj_byte_buffer_put_number(offsets, size != 0 ? extracted->strings.size : UINT32_MAX,
                               sizeof(uint32_t));
-    if (!add_bytes(&made->package->extracted_bytes, searched + sizeof(uint32_t))) {
+    if (!add_bytes(&extracted->package->extracted_bytes, searched + sizeof(uint32_t))) {
         return SJ_ELIMIT;
     }
-    sj_byte_buffer_put(&made->strings, start, size);
+    sj_byte_buffer_put(&extracted->strings, start, size);
     return SJ_OK;
 }
 
-/* Copies the strings that a unit has offsets of. Sets `*base` to the place of the first offset. */
-static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsigned version,
+/* Copies the strings whose offsets a unit has. Sets `*base` to the position of the first offset in
+ * the new section. */
+static sj_status put_strings(extraction *extracted, const sj_split_unit *unit, unsigned version,
                              size_t *base)
 {
     sj_slice part;
-    sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
-    if (!find_part(made->package, unit, SJ_SPLIT_STR_OFFSETS, &part)) {
+    sj_byte_buffer *offsets = &extracted->sections[SJ_SPLIT_STR_OFFSETS];
+    if (!find_part(extracted->package, unit, SJ_SPLIT_STR_OFFSETS, &part)) {
         return SJ_ECORRUPT;
     }
     sj_reader reader = sj_reader_of(part.data, part.size);
@@ -272,7 +273,7 @@ static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsign
     }
     *base = offsets->size;
     while (!reader.bad && sj_reader_left(&reader) >= sizeof(uint32_t)) {
-        SJ_TRY(put_string(made, sj_read_u32(&reader)));
+        SJ_TRY(put_string(extracted, sj_read_u32(&reader)));
     }
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
@@ -292,7 +293,7 @@ static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
         }
         sj_byte_buffer_put_varint(to, name);
         sj_byte_buffer_put_varint(to, form);
-        while (form == DW_FORM_implicit_const && !reader->bad) { /* the constant, signed */
+        while (form == DW_FORM_implicit_const && !reader->bad) { /* the constant, a signed LEB128 */
             const uint8_t byte = sj_read_u8(reader);
             sj_byte_buffer_put_number(to, byte, 1);
             if (byte < 0x80) {
@@ -303,7 +304,7 @@ static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
     if (tag == DW_TAG_type_unit) {
         sj_byte_buffer_put_varint(to, DW_AT_str_offsets_base);
         sj_byte_buffer_put_varint(to, DW_FORM_implicit_const);
-        /* The number is signed: the last byte keeps bit 6 clear, so that it is not the sign. */
+        /* A signed LEB128 of five bytes. Bit 6 of the last byte is the sign, so it must be 0. */
         sj_byte_buffer_put_number(to, 0x80 | (base & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 7 & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 14 & 0x7f), 1);
@@ -331,44 +332,45 @@ static sj_status copy_abbrevs(sj_slice table, size_t base, sj_byte_buffer *to)
 }
 
 /* Copies the abbreviations and strings of a type unit, unless they were copied before. Sets
- * `*place` to the offset of the abbreviations. */
-static sj_status find_origin(extraction *made, const sj_split_unit *type, sj_slice table,
+ * `*place` to the new offset of the abbreviations. */
+static sj_status copy_origin(extraction *extracted, const sj_split_unit *type, sj_slice table,
                              unsigned version, uint32_t *place)
 {
     size_t base;
-    const sj_slice section = made->package->sections[SJ_SPLIT_ABBREV];
+    const sj_slice section = extracted->package->sections[SJ_SPLIT_ABBREV];
     const origin wanted = {.abbrevs = (uint64_t)(table.data - section.data),
                            .str_offsets = type->parts[SJ_SPLIT_STR_OFFSETS].offset,
-                           .new_abbrevs = (uint32_t)made->sections[SJ_SPLIT_ABBREV].size};
-    for (size_t i = 0; i < made->origin_count; i++) {
-        if (made->origins[i].abbrevs == wanted.abbrevs &&
-            made->origins[i].str_offsets == wanted.str_offsets) {
-            *place = made->origins[i].new_abbrevs;
+                           .new_abbrevs = (uint32_t)extracted->sections[SJ_SPLIT_ABBREV].size};
+    for (size_t i = 0; i < extracted->origin_count; i++) {
+        if (extracted->origins[i].abbrevs == wanted.abbrevs &&
+            extracted->origins[i].str_offsets == wanted.str_offsets) {
+            *place = extracted->origins[i].new_abbrevs;
             return SJ_OK;
         }
     }
-    if (made->origin_count == MOST_ORIGINS ||
-        !add_bytes(&made->package->extracted_bytes, table.size)) {
+    if (extracted->origin_count == MOST_ORIGINS ||
+        !add_bytes(&extracted->package->extracted_bytes, table.size)) {
         return SJ_ELIMIT;
     }
-    SJ_TRY(sj_array_reserve(&made->origins, &made->origin_capacity, made->origin_count, 1,
-                            sizeof(*made->origins)));
-    SJ_TRY(put_strings(made, type, version, &base));
-    SJ_TRY(copy_abbrevs(table, base, &made->sections[SJ_SPLIT_ABBREV]));
-    made->origins[made->origin_count++] = wanted;
+    SJ_TRY(sj_array_reserve(&extracted->origins, &extracted->origin_capacity,
+                            extracted->origin_count, 1, sizeof(*extracted->origins)));
+    SJ_TRY(put_strings(extracted, type, version, &base));
+    SJ_TRY(copy_abbrevs(table, base, &extracted->sections[SJ_SPLIT_ABBREV]));
+    extracted->origins[extracted->origin_count++] = wanted;
     *place = wanted.new_abbrevs;
     return SJ_OK;
 }
 
-static sj_status add_type(extraction *made, const sj_split_unit *type)
+/* Appends a type unit, its abbreviations and its strings to the file. */
+static sj_status add_type(extraction *extracted, const sj_split_unit *type)
 {
     sj_slice part;
     sj_slice abbrevs;
     uint32_t place = 0;
     const sj_split_section section =
         type->parts[SJ_SPLIT_TYPES].size != 0 ? SJ_SPLIT_TYPES : SJ_SPLIT_INFO;
-    if (!find_part(made->package, type, section, &part) ||
-        !find_part(made->package, type, SJ_SPLIT_ABBREV, &abbrevs)) {
+    if (!find_part(extracted->package, type, section, &part) ||
+        !find_part(extracted->package, type, SJ_SPLIT_ABBREV, &abbrevs)) {
         return SJ_ECORRUPT;
     }
     const unsigned version = read_version(part);
@@ -381,12 +383,12 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
     if (offset >= abbrevs.size) {
         return SJ_ECORRUPT;
     }
-    if (!add_bytes(&made->package->extracted_bytes, part.size)) {
+    if (!add_bytes(&extracted->package->extracted_bytes, part.size)) {
         return SJ_ELIMIT;
     }
     const sj_slice table = {.data = abbrevs.data + offset, .size = abbrevs.size - offset};
-    SJ_TRY(find_origin(made, type, table, version, &place));
-    sj_byte_buffer *units = &made->sections[section];
+    SJ_TRY(copy_origin(extracted, type, table, version, &place));
+    sj_byte_buffer *units = &extracted->sections[section];
     const size_t start = units->size;
     sj_byte_buffer_put(units, part.data, part.size);
     if (!units->failed) {
@@ -395,82 +397,84 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
     return SJ_OK;
 }
 
-/* Adds the type units whose signatures occur in a section of the file, from `at` on. */
-static sj_status add_types(extraction *made, sj_split_section section, size_t *at)
+/* Adds the type units whose signatures occur in a section of the file at or behind `*at`. Advances
+ * `*at`. */
+static sj_status add_types(extraction *extracted, sj_split_section section, size_t *at)
 {
-    sj_split_package *package = made->package;
-    const sj_byte_buffer *units = &made->sections[section];
+    sj_split_package *package = extracted->package;
+    const sj_byte_buffer *units = &extracted->sections[section];
     for (; !units->failed && units->size - *at >= sizeof(uint64_t); ++*at) {
         uint64_t id;
         memcpy(&id, units->bytes + *at, sizeof(id));
         const sj_split_unit *type = sj_split_index_find(&package->types, id);
         if (type != NULL && package->used_by[type - package->types.units] != package->extractions) {
             package->used_by[type - package->types.units] = package->extractions;
-            SJ_TRY(add_type(made, type));
+            SJ_TRY(add_type(extracted, type));
         }
     }
     return SJ_OK;
 }
 
-/* Adds type units until no added unit refers to another one. */
-static sj_status add_all_types(extraction *made)
+/* Adds type units until the added units refer to no further ones. */
+static sj_status add_all_types(extraction *extracted)
 {
     size_t scanned[2] = {0, 0};
     size_t before;
-    if (made->package->types.count == 0) {
+    if (extracted->package->types.count == 0) {
         return SJ_OK;
     }
     do {
         before = scanned[0] + scanned[1];
-        SJ_TRY(add_types(made, SJ_SPLIT_INFO, &scanned[0]));
-        SJ_TRY(add_types(made, SJ_SPLIT_TYPES, &scanned[1]));
+        SJ_TRY(add_types(extracted, SJ_SPLIT_INFO, &scanned[0]));
+        SJ_TRY(add_types(extracted, SJ_SPLIT_TYPES, &scanned[1]));
     } while (scanned[0] + scanned[1] != before);
     return SJ_OK;
 }
 
-static sj_status put_unit(extraction *made)
+/* Appends the parts, the strings and the type units of the extracted unit. */
+static sj_status put_unit(extraction *extracted)
 {
     static const sj_split_section whole[] = {SJ_SPLIT_INFO, SJ_SPLIT_ABBREV, SJ_SPLIT_LOC,
                                              SJ_SPLIT_LOCLISTS, SJ_SPLIT_RNGLISTS};
     sj_slice part;
     size_t base;
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
-        if (!find_part(made->package, made->unit, whole[i], &part)) {
+        if (!find_part(extracted->package, extracted->unit, whole[i], &part)) {
             return SJ_ECORRUPT;
         }
-        if (!add_bytes(&made->package->extracted_bytes, part.size)) {
+        if (!add_bytes(&extracted->package->extracted_bytes, part.size)) {
             return SJ_ELIMIT;
         }
-        sj_byte_buffer_put(&made->sections[whole[i]], part.data, part.size);
+        sj_byte_buffer_put(&extracted->sections[whole[i]], part.data, part.size);
     }
-    (void)find_part(made->package, made->unit, SJ_SPLIT_INFO, &part);
+    (void)find_part(extracted->package, extracted->unit, SJ_SPLIT_INFO, &part);
     const unsigned version = read_version(part);
-    SJ_TRY(version == 0 ? SJ_ECORRUPT : put_strings(made, made->unit, version, &base));
-    return add_all_types(made);
+    SJ_TRY(version == 0 ? SJ_ECORRUPT : put_strings(extracted, extracted->unit, version, &base));
+    return add_all_types(extracted);
 }
 
-static void write_file(extraction *made, sj_byte_buffer *file)
+static void write_file(extraction *extracted, sj_byte_buffer *file)
 {
     sj_elf_image_section sections[SJ_SPLIT_SECTIONS + 1];
-    file->failed = file->failed || made->strings.failed;
+    file->failed = file->failed || extracted->strings.failed;
     for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
-        const sj_byte_buffer *bytes = &made->sections[i];
+        const sj_byte_buffer *bytes = &extracted->sections[i];
         sections[i] = (sj_elf_image_section){.name = names[i],
                                              .bytes = {.data = bytes->bytes, .size = bytes->size}};
         file->failed = file->failed || bytes->failed;
     }
-    sections[SJ_SPLIT_SECTIONS] =
-        (sj_elf_image_section){.name = ".debug_str.dwo",
-                               .bytes = {.data = made->strings.bytes, .size = made->strings.size}};
+    sections[SJ_SPLIT_SECTIONS] = (sj_elf_image_section){
+        .name = ".debug_str.dwo",
+        .bytes = {.data = extracted->strings.bytes, .size = extracted->strings.size}};
     if (!file->failed) {
-        sj_elf_image_write(file, made->package->machine, sections, SJ_SPLIT_SECTIONS + 1);
+        sj_elf_image_write(file, extracted->package->machine, sections, SJ_SPLIT_SECTIONS + 1);
     }
 }
 
 sj_status sj_split_package_extract(sj_split_package *package, uint64_t id, sj_byte_buffer *file)
 {
-    extraction made = {.package = package, .unit = sj_split_index_find(&package->units, id)};
-    if (made.unit == NULL) {
+    extraction extracted = {.package = package, .unit = sj_split_index_find(&package->units, id)};
+    if (extracted.unit == NULL) {
         return SJ_ENOTFOUND;
     }
     if (!package->is_read) {
@@ -479,14 +483,14 @@ sj_status sj_split_package_extract(sj_split_package *package, uint64_t id, sj_by
     }
     SJ_TRY(package->contents);
     package->extractions++;
-    const sj_status status = put_unit(&made);
+    const sj_status status = put_unit(&extracted);
     if (status == SJ_OK) {
-        write_file(&made, file);
+        write_file(&extracted, file);
     }
     for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
-        sj_byte_buffer_deinit(&made.sections[i]);
+        sj_byte_buffer_deinit(&extracted.sections[i]);
     }
-    sj_byte_buffer_deinit(&made.strings);
-    free(made.origins);
+    sj_byte_buffer_deinit(&extracted.strings);
+    free(extracted.origins);
     return status != SJ_OK ? status : file->failed ? SJ_ENOMEM : SJ_OK;
 }

@@ -18,18 +18,18 @@ void sj_split_package_close(sj_split_package *package); /* NULL is allowed */
 /* True if the package has the compilation unit of that id. */
 bool sj_split_package_has(const sj_split_package *package, uint64_t id);
 
-/* Writes an ELF file to an empty buffer: that compilation unit and the type units that it refers
- * to.
+/* Extracts a compilation unit and the type units that it refers to. Writes them as a .dwo file to
+ * an empty buffer.
  *
- * Returns SJ_ENOTFOUND if the package lacks the unit. Returns SJ_ECORRUPT if parts are outside
- * of the file or have an unknown format. Returns SJ_ELIMIT if extracted and inflated bytes of
- * this package would exceed 1 GiB in total. Returns SJ_EVERSION if the version of its index of
- * type units is unknown. Returns SJ_ENOMEM if out of memory. */
+ * Returns SJ_ENOTFOUND if the package lacks the unit. Returns SJ_ECORRUPT if parts exceed their
+ * sections or have an unknown format. Returns SJ_ELIMIT if all extracted and inflated bytes of this
+ * package would exceed 1 GiB. Returns SJ_EVERSION if the index of type units has an unknown
+ * version. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_split_package_extract(sj_split_package *package, uint64_t id,
                                                  sj_byte_buffer *file);
 
-/* Returns the bytes of the section of that name, decompressed if necessary. They borrow from `elf`.
- * The slice is empty if the section is missing or cannot be read. */
+/* Returns the bytes of the section of that name, decompressed if necessary. `elf` owns them.
+ * Returns an empty slice if the section is missing or cannot be read. */
 sj_slice sj_elf_debug_section(Elf *elf, const char *name);
 
 #endif

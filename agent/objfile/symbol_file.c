@@ -1,8 +1,8 @@
 /* Design notes
  *
- * elfutils reads both the file and its DWARF. The tree of DIEs is walked once. Inlined functions
- * are reported after the concrete function that contains them, each with its depth of inlining. The
- * depth of the walk is bounded, because files are untrusted. */
+ * elfutils reads the file and its DWARF. One walk visits the tree of DIEs. It reports inlined
+ * functions after the concrete function that contains them, each with its depth of inlining. The
+ * depth of the walk is limited, because files are untrusted. */
 #include "agent/objfile/symbol_file.h"
 
 #include "proto/base/progress.h"
@@ -27,7 +27,7 @@ struct sj_symbol_file {
     size_t build_id_bytes;
 };
 
-/* The position of the walk. */
+/* Position of a DIE in the walk. */
 typedef struct die_place {
     uint64_t function; /* address of the concrete function around the DIE; 0: none */
     int inline_depth;
@@ -71,20 +71,20 @@ static sj_status open_elf(sj_symbol_file *file, const char *path, sj_error *erro
 
 sj_status sj_symbol_file_open(const char *path, sj_symbol_file **file, sj_error *error)
 {
-    sj_symbol_file *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_symbol_file *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for symbols");
     }
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    created->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const sj_status status =
-        made->descriptor < 0
+        created->descriptor < 0
             ? sj_fail(error, SJ_ENOTFOUND, "cannot open %s: %s", path, strerror(errno))
-            : open_elf(made, path, error);
+            : open_elf(created, path, error);
     if (status != SJ_OK) {
-        sj_symbol_file_close(made);
+        sj_symbol_file_close(created);
         return status;
     }
-    *file = made;
+    *file = created;
     return SJ_OK;
 }
 
@@ -94,8 +94,8 @@ const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size)
     return file->build_id;
 }
 
-/* Reports one entry of a symbol table. `*file` is the name in the last STT_FILE entry: local
- * symbols follow the entry of their source file. */
+/* Reports one entry of a symbol table. `*file` is the name in the last STT_FILE entry, because
+ * local symbols follow the entry of their source file. */
 static sj_status report_symbol(const GElf_Sym *symbol, const char *name, const char **file,
                                const sj_symbol_visitor *visitor)
 {
@@ -148,7 +148,8 @@ static sj_status read_symbols(const sj_symbol_file *file, const sj_symbol_visito
     return SJ_OK;
 }
 
-/* Returns the name as in the symbol table, else the name in the source. */
+/* Returns a function's name in the symbol table, or its name in the source if DWARF gives no
+ * other. */
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -211,7 +212,8 @@ static sj_status report_inlined(Dwarf_Die *die, const die_place *place,
                : SJ_OK;
 }
 
-static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_visitor *visitor)
+/* Reports the functions and inlined calls in a DIE and below it. */
+static sj_status walk_functions(Dwarf_Die *die, die_place place, const sj_symbol_visitor *visitor)
 {
     Dwarf_Die child;
     Dwarf_Addr address = 0;
@@ -229,12 +231,12 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
         return SJ_OK;
     }
     do {
-        SJ_TRY(walk_lines(&child, place, visitor));
+        SJ_TRY(walk_functions(&child, place, visitor));
     } while (dwarf_siblingof(&child, &child) == 0);
     return SJ_OK;
 }
 
-/* Returns the offset behind the last unit; 0 if the progress is not watched. */
+/* Returns the offset behind the last unit, or 0 if nothing watches the progress. */
 static uint64_t end_of_units(Dwarf *dwarf)
 {
     Dwarf_Off offset = 0;
@@ -262,7 +264,7 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
            dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
         Dwarf_Die unit;
         if (dwarf_offdie(file->dwarf, offset + header_bytes, &unit) != NULL) {
-            status = walk_lines(&unit, (die_place){0}, visitor);
+            status = walk_functions(&unit, (die_place){0}, visitor);
         }
         offset = next;
         sj_progress_reach(work, offset);
@@ -271,8 +273,8 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
     return status;
 }
 
-/* Finds the compilation unit of an address by .debug_aranges. clang does not write these, so the
- * fallback is a search of all units. */
+/* Finds the compilation unit of an address by .debug_aranges. If that fails, searches all units,
+ * because clang does not write .debug_aranges. */
 static bool find_unit(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit)
 {
     Dwarf_Off offset = 0;

@@ -12,16 +12,17 @@ enum { SJ_BUILD_ID_MAX_BYTES = 64 };
 
 typedef struct sj_symbol_file sj_symbol_file;
 
-/* The callbacks for what a file contains; NULL where not needed. Any result but SJ_OK ends the
- * reading. Texts are borrowed. Addresses are those in the file, as in functions.offset. */
+/* Callbacks for the contents of a file; each may be NULL. A result other than SJ_OK ends the
+ * reading. Callbacks borrow the texts. Addresses are those in the file, as in the column
+ * functions.offset. */
 typedef struct sj_symbol_visitor {
     void *context;
     sj_status (*symbol)(void *context, uint64_t address, const char *symbol);
     sj_status (*line)(void *context, uint64_t address, const char *file, int line);
     /* Reports the source file that the symbol table names for a local function. */
     sj_status (*source)(void *context, uint64_t address, const char *file);
-    /* `function` is the address of the function that contains the inlined code. `depth` is 1 for
-     * code that is inlined directly into it. */
+    /* Reports an inlined call. `function` is the address of the function that contains the inlined
+     * code. `depth` is 1 for code that is inlined directly into that function. */
     sj_status (*inlined)(void *context, uint64_t function, int depth, const char *name,
                          const char *call_file, int call_line);
 } sj_symbol_visitor;
@@ -36,15 +37,16 @@ void sj_symbol_file_close(sj_symbol_file *file); /* NULL is allowed */
 /* Returns the build-id, which `file` owns. */
 const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size);
 
-/* Visits everything in the file: symbols first, then DWARF. Returns the visitor's result. */
+/* Calls the visitor for the symbols of the file, then for the functions in its DWARF. Returns the
+ * first result other than SJ_OK. Blocks while it reads all of the DWARF. */
 SJ_MUST_CHECK sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor);
 
 /* True if the file has DWARF. */
 bool sj_symbol_file_has_lines(const sj_symbol_file *file);
 
-/* Finds where the function at `address` is declared. `*path` is as the compiler wrote it; `file`
- * owns it. Reads only the DWARF of the compilation unit. Returns SJ_ENOTFOUND if the file does not
- * have DWARF, or if the DWARF does not say. */
+/* Finds the source file and line where the function at `address` is declared. `*path` is as the
+ * compiler wrote it; `file` owns it. Returns SJ_ENOTFOUND if the file has no DWARF, or if the DWARF
+ * does not name them. */
 SJ_MUST_CHECK sj_status sj_symbol_file_line(sj_symbol_file *file, uint64_t address,
                                             const char **path, int *line);
 

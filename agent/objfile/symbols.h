@@ -14,7 +14,7 @@ typedef enum sj_symbol_kind {
 typedef struct sj_symbol {
     uint64_t address;
     uint64_t size;    /* 0: unknown */
-    const char *name; /* borrowed from the file that was read */
+    const char *name; /* borrowed from the file */
     uint8_t source;   /* sj_symbol_source */
     uint8_t kind;     /* sj_symbol_kind */
     uint8_t receiver; /* receiver of a method, as in sj_plan_function */
@@ -30,14 +30,17 @@ typedef struct sj_symbols {
 /* Appends one symbol. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_symbols_add(sj_symbols *symbols, sj_symbol symbol);
 
-/* Appends the code symbols of all tables of that type (SHT_SYMTAB or SHT_DYNSYM) in a file. The
+/* Appends the symbols in code sections from all tables of that type (SHT_SYMTAB or SHT_DYNSYM). The
  * names borrow from the view. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_symbols_read(const sj_elf *elf, uint32_t section_type,
                                         sj_symbol_source source, sj_symbols *symbols);
 
-/* Sorts by address and merges symbols of one address. A resolver is preferred to a function, and a
- * function to a label. Then a runtime's name is preferred to other names, the better source to the
- * worse, and a global symbol to a local one. */
+/* Sorts by address and merges symbols of one address, with the largest of their sizes. Of two
+ * symbols at one address, it keeps the first in this order:
+ *   * a resolver, a function, a label
+ *   * a runtime's name, another name
+ *   * the lower sj_symbol_source
+ *   * a global symbol, a local symbol */
 void sj_symbols_sort(sj_symbols *symbols);
 
 void sj_symbols_free(sj_symbols *symbols);

@@ -1,5 +1,5 @@
 /* Computes how a value of a DWARF type is passed: size, alignment, and the class of each of its
- * eight-byte words. Every walk is bounded, because DWARF is untrusted. */
+ * eight-byte words. The number of visited DIEs is limited, because DWARF is untrusted. */
 #ifndef SJ_AGENT_OBJFILE_TYPE_LAYOUT_H
 #define SJ_AGENT_OBJFILE_TYPE_LAYOUT_H
 
@@ -18,10 +18,11 @@ typedef enum sj_word_class {
 } sj_word_class;
 
 typedef enum sj_passing {
-    /* The rules are not known here; the places of all later parameters are then unknown, too. */
+    /* This code does not know how the type is passed, so the places of later parameters are
+     * unknown, too. */
     SJ_PASSED_UNKNOWN = 0,
     SJ_PASSED_NOWHERE = 1, /* the value does not occupy a place */
-    SJ_PASSED_WORDS = 2,   /* in words of the classes in `words` */
+    SJ_PASSED_WORDS = 2,   /* in registers of the classes in `words` */
     SJ_PASSED_MEMORY = 3,  /* a copy in memory */
     SJ_PASSED_ADDRESS = 4  /* the address of an object, instead of the value */
 } sj_passing;
@@ -31,8 +32,7 @@ typedef struct sj_type_layout {
     uint64_t bytes;
     uint64_t alignment;
     sj_word_class words[SJ_LAYOUT_WORDS];
-    /* The number of floating-point numbers that the value consists of. 0: it has other members, or
-     * their sizes differ. */
+    /* If the value consists of floating-point numbers of one size, their number; else 0. */
     uint32_t real_count;
     uint32_t real_bytes; /* size of each of these numbers */
     bool is_aggregate;   /* structure, union or class */

@@ -17,11 +17,11 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* Returns the byte after SJ_PLACE_WORDS for a place: how many words to record from the memory it
- * points to, or from the place itself. */
+/* Returns the parameter of SJ_PLACE_WORDS for a place: how many words to record, and whether from
+ * the memory that the place points to or from the place itself. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
-    uint32_t most = 0;
+    uint32_t largest_end = 0;
     uint32_t base = 0;
     for (size_t i = 0; i < function->count; i++) {
         const sj_typed_value *value = &function->values[i];
@@ -30,21 +30,21 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
         if (value->place != place) {
             continue;
         }
-        most = value->is_behind && end > most ? end : most;
+        largest_end = value->is_behind && end > largest_end ? end : largest_end;
         base = value->is_own     ? (uint32_t)SJ_PLACE_OWN_WORDS
                : value->is_given ? (uint32_t)SJ_PLACE_SRET_WORDS
                                  : base;
     }
-    return (uint8_t)(base + (most + 7) / 8);
+    return (uint8_t)(base + (largest_end + 7) / 8);
 }
 
-/* An entry that the place list of a function has for one place. */
+/* The entry of a list of places for one place. */
 typedef struct listed_place {
-    bool is_there;
-    /* words to record of the memory it points to or of itself; 0: its value or text */
+    bool is_listed;
+    /* parameter of SJ_PLACE_WORDS; 0: the place's value or text is recorded */
     uint8_t words;
-    /* Limit of texts at this place. If the place is not listed, the limit at the end of the
-     * list. */
+    /* Limit for the length of the place's text. If the place is not listed, the limit at the end of
+     * the list. */
     uint8_t limit;
 } listed_place;
 
@@ -54,14 +54,14 @@ static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], siz
     listed_place found = {0};
     uint8_t limit = 0;
     uint8_t words = 0;
-    for (size_t i = 0; i < used && !found.is_there; i++) {
+    for (size_t i = 0; i < used && !found.is_listed; i++) {
         if (sj_place_is_size(places[i]) && i + 1 < used) {
             words = places[i] == SJ_PLACE_WORDS ? places[i + 1] : 0;
-            i++; /* the next byte is not a value */
+            i++; /* the next byte is a parameter, not a place */
         } else if (sj_place_is_limit(places[i])) {
             limit = places[i];
         } else {
-            found = (listed_place){.is_there = places[i] == place, .words = words};
+            found = (listed_place){.is_listed = places[i] == place, .words = words};
             words = 0;
         }
     }
@@ -70,7 +70,7 @@ static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], siz
 }
 
 /* Adds the place of a value, unless it is listed. Clears `*complete` if the list is full, or if the
- * listed place records less. */
+ * list records less of the place than the value needs. Returns the new length of the list. */
 static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
                          uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used,
                          bool *complete)
@@ -81,7 +81,7 @@ static size_t list_value(const sj_typed_function *function, const sj_typed_value
     const uint8_t words = has_size ? words_behind(function, value->place) : 0;
     const listed_place listed = find_place(places, used, value->place);
     const bool has_limit = is_text && limit > listed.limit;
-    if (listed.is_there) {
+    if (listed.is_listed) {
         *complete = *complete && listed.words >= words && !has_limit;
         return used;
     }
@@ -134,7 +134,7 @@ void sj_typed_function_fit(sj_typed_function *function)
     for (size_t i = 0; i < function->count; i++) {
         sj_typed_value *value = &function->values[i];
         if (value->place != 0 &&
-            !find_place(places, SJ_PLACES_PER_FUNCTION, value->place).is_there) {
+            !find_place(places, SJ_PLACES_PER_FUNCTION, value->place).is_listed) {
             value->place = 0;
             value->descriptor = sj_value_descriptor(sj_value_position(value->descriptor), 0);
             value->state = SJ_TYPED_UNSUPPORTED;

@@ -1,6 +1,6 @@
-/* A builder holds the plan while the planner makes it. The planner adds patches, stubs and
- * operations function by function. It removes those of a function that it cannot hook. Not
- * thread-safe. */
+/* A builder holds a plan while the planner makes it. The planner adds patches, stubs and operations
+ * for one function after the other. If it cannot hook a function, it removes what it added for that
+ * function. A builder is not thread-safe. */
 #ifndef SJ_AGENT_PLANNER_BUILDER_H
 #define SJ_AGENT_PLANNER_BUILDER_H
 
@@ -18,12 +18,12 @@ typedef struct sj_window {
     bool is_pun;
 } sj_window;
 
-typedef struct sj_claim {
+/* Bytes of the text that a function's patches use. */ typedef struct sj_claim {
     uint32_t start;
     uint32_t bytes;
 } sj_claim;
 
-/* A place in the operations that holds the number of a stub. */
+/* Where an operation contains the number of a stub. sj_builder_append changes these numbers. */
 typedef struct sj_stub_use {
     size_t at; /* offset in sj_builder.operations */
     uint32_t stub;
@@ -49,35 +49,35 @@ typedef struct sj_builder {
     size_t claim_capacity;
     uint32_t function; /* index of the current function */
     uint32_t stub_code_bytes;
-    /* Offset in the text of the instruction for which the next code of the open stub stands. */
+    /* Offset in the text of the instruction that the next code of the open stub replaces. */
     uint32_t place;
     bool allows_short;  /* patches may use short jumps */
-    bool folds_exits;   /* a jump to an exit counts as that exit */
+    bool folds_exits;   /* a jump to an exit is patched instead of the exit, where possible */
     bool allows_others; /* islands may lie in the code of other functions */
     sj_skip reason;     /* why the current function cannot be hooked */
     /* Not SJ_OK after an addition has failed. Later additions then do nothing. */
     sj_status status;
 } sj_builder;
 
-/* Makes a plan function for each code range. Returns SJ_ENOMEM if out of memory. */
+/* Allocates a plan function for each code range. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_builder_start(sj_builder *builder);
 
-/* Appends the patches and stubs of `made`, another builder of the same module and functions. They
- * belong to the functions `first` to `last` - 1. The result is as if this builder had added them.
- * Returns the status of `made` if that has failed, or SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *made,
+/* Appends the patches and stubs of `other`, another builder for the same module and the same array
+ * of functions. They belong to the functions `first` to `last` - 1. Stub and patch numbers are
+ * adjusted. Returns other->status if it is not SJ_OK, and SJ_ENOMEM if out of memory. */
+SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *other,
                                           uint32_t first, uint32_t last);
 
 /* Tries to hook every function, with one technique (sj_technique) after the other. Returns
  * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_builder_hook(sj_builder *builder);
 
-/* Appends the imports of the module whose calls are recorded. Call it after sj_builder_hook.
- * Returns SJ_ENOMEM if out of memory. */
+/* Appends the imports of the module to the functions and plans their stubs. Call it after
+ * sj_builder_hook. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_plan_library_calls(sj_builder *builder);
 
-/* Computes stub_code_bytes, the code size of all stubs. Call it last. Returns SJ_ELIMIT beyond
- * 4 GiB. */
+/* Computes stub_code_bytes, the code size of all stubs. Call it last. Returns SJ_ELIMIT if the size
+ * exceeds 4 GiB. */
 SJ_MUST_CHECK sj_status sj_builder_sum(sj_builder *builder);
 
 void sj_builder_free(sj_builder *builder);
@@ -93,29 +93,30 @@ void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);
  * island jump to the stub. */
 void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t island, uint32_t stub);
 
-/* Adds the patch that changes the target of a claimed 32-bit jump. */
+/* Adds the patch that makes a claimed 32-bit jump lead to a stub. */
 void sj_patch_distance(sj_builder *builder, const sj_code *code, uint32_t stub);
 
-/* Adds the patch that turns one claimed instruction of AArch64 into a branch. */
+/* Adds the patch that replaces a claimed instruction of AArch64 by a branch to a stub. */
 void sj_patch_branch(sj_builder *builder, const sj_code *code, uint32_t stub);
 
 /* Adds the patch that writes a stub's address into an import's slot. `slot` is the module
  * offset of the slot. */
 void sj_patch_slot(sj_builder *builder, uint64_t slot, uint32_t stub);
 
-/* sj_stub_begin opens a stub and returns its number. Add operations to the stub, then close it with
+/* Opens a stub and returns its number. The caller adds operations and closes the stub with
  * sj_stub_end. */
 uint32_t sj_stub_begin(sj_builder *builder);
 void sj_stub_end(sj_builder *builder);
 
 /* These functions add an operation (sj_plan_operation) to the open stub. `at`, `target` and
  * `address` are offsets in the text. `label` is the number of a label of the stub. The code after
- * sj_emit_place stands for the instruction at `at`. A probe with `has_dead_flags` may change the
+ * sj_emit_place replaces the instruction at `at`. A probe with `has_dead_flags` may change the
  * status flags. */
 void sj_emit_place(sj_builder *builder, uint32_t at);
 void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool has_dead_flags);
 void sj_emit_enter(sj_builder *builder); /* the probe at the entry of the current function */
-/* `callee` is the index of a range of the module. */
+/* Adds an exit by a jump to the start of another function. `callee` is the index of a range of the
+ * module. */
 void sj_emit_tail_call(sj_builder *builder, uint32_t callee);
 /* Both add the probe of an exit by a jump (SJ_OPERATION_JUMP_LEAVE). The target of the jump is in a
  * register, or the code in `bytes` stores it. `field` is as in sj_emit_relative; 0: none. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Two different 64-bit mixes, 8 bytes per step, give 128 bits for a file without build-id. The key
- * protects against accidents, not against an attacker, who could replace the plan itself. */
+/* A hash of 128 bits: two different 64-bit mixes, 8 bytes per step. It protects against accidental
+ * collisions only. An attacker who can write the cache could replace the plan itself. */
 typedef struct content_hash {
     uint64_t a;
     uint64_t b;
@@ -36,7 +36,7 @@ static void mix_text(content_hash *hash, const char *text)
     mix_bytes(hash, text, strlen(text));
 }
 
-/* The key includes a file's path, size and time, so that a changed file gives another plan. */
+/* Mixes a file's path, size and modification time, so that a changed file has another key. */
 static void mix_file(content_hash *hash, const char *path)
 {
     struct stat status;
@@ -89,8 +89,8 @@ bool sj_cache_path(const sj_planner_options *options, const sj_elf *elf, sj_slic
     for (size_t i = 0; i < identity.size; i++) {
         snprintf(digits + 2 * i, 3, "%02x", identity.data[i]);
     }
-    const int wrote =
+    const int path_length =
         snprintf(path, SJ_PLAN_PATH_BYTES, "%s/%s-%s-%016llx%016llx.plan", options->cache_directory,
                  digits, sj_plan_version, (unsigned long long)key.a, (unsigned long long)key.b);
-    return wrote > 0 && wrote < SJ_PLAN_PATH_BYTES;
+    return path_length > 0 && path_length < SJ_PLAN_PATH_BYTES;
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { BLOCK_SHIFT = 6 }; /* of module->ranges_before */
+enum { BLOCK_SHIFT = 6 }; /* module->ranges_before has one element for each 64 bytes of text */
 
 sj_status sj_module_index_ranges(sj_module *module)
 {

@@ -4,10 +4,11 @@
 
 #include <stdlib.h>
 
-/* Design notes. Symbols come first, because they have names. Every unwind range without a symbol is
- * added without a name, so a module with only .dynsym is planned completely. The bounds of a symbol
- * are trusted only if an unwind range starts at the same byte and is at least as long. Code without
- * an unwind range is hand-written or generated, so the meaning of its jumps is unknown. */
+/* Design notes. Ranges of symbols are added first, because they have names. Then every unwind range
+ * without a symbol is added without a name, so a module with only .dynsym is planned completely.
+ * The planner trusts the bounds of a symbol only if an unwind range starts at the same byte and is
+ * at least as long. Code without an unwind range is hand-written or generated, so the planner
+ * cannot know which of its jumps end a call. */
 
 static bool is_in_section(const sj_module *module, uint64_t address, const char *prefix)
 {
@@ -35,6 +36,7 @@ static bool is_inside_text(const sj_module *module, uint64_t address, uint64_t s
            size <= module->text_bytes - (address - module->text_low);
 }
 
+/* Adds the range of a symbol. Excludes the range if its bounds are not certain. */
 static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
 {
     const sj_fde *fde = sj_eh_frame_find(&module->unwind, symbol->address);
@@ -46,7 +48,8 @@ static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
     if (size == 0 && is_fde_start) {
         size = fde->end - fde->start;
     }
-    /* A function without size and unwind range is listed, but nothing is known of it. */
+    /* A function without a size and an unwind range becomes a range of 0 bytes, so that the plan
+     * lists it. */
     if ((size == 0 && fde != NULL) || !is_inside_text(module, symbol->address, 0) ||
         is_in_section(module, symbol->address, ".plt")) {
         return SJ_OK;
@@ -56,7 +59,7 @@ static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
                            .source = symbol->source,
                            .receiver = symbol->receiver};
     if (!is_inside_text(module, symbol->address, size)) {
-        /* Only the symbol's size is wrong; the code after it is not affected. */
+        /* The symbol's size is wrong, so it must not cut the ranges after it. */
         size = is_fde_start ? fde->end - fde->start : 0;
         size = is_inside_text(module, symbol->address, size) ? size : 0;
         range.skip = SJ_SKIP_OUT_OF_TEXT;
@@ -69,6 +72,7 @@ static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
     return add_range(module, &range);
 }
 
+/* Adds a range for each unwind range that starts outside of the sorted ranges of symbols. */
 static sj_status add_fde_ranges(sj_module *module)
 {
     const size_t named_count = module->range_count;
@@ -105,8 +109,8 @@ static int compare_ranges(const void *left, const void *right)
     return (a->start > b->start) - (a->start < b->start);
 }
 
-/* If symbols overlap, it is unknown whose the bytes are. So all of them are excluded and cut, and
- * each byte still belongs to at most one range. */
+/* Excludes ranges that overlap, because it is unknown to which of them the bytes belong. Shortens
+ * them, so that each byte belongs to at most one range. */
 static void mark_overlaps(sj_module *module)
 {
     uint32_t open = 0;
@@ -130,6 +134,7 @@ static void mark_overlaps(sj_module *module)
     }
 }
 
+/* Excludes start files and Go code, and finds the cold parts among the ranges. */
 static void mark_special(sj_module *module)
 {
     for (uint32_t i = 0; i < module->range_count; i++) {

@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-/* Design notes. Ranges that jump into each other are one function; a forest of sets joins them.
- * Exactly one member of a set may be a function. If there are more, their exits cannot be assigned
- * to one of them, and all are excluded. */
+/* Design notes. Ranges that jump into each other are one function. A union-find forest (`parents`)
+ * joins them to sets. Only one member of a set may be a function; the others are its cold parts. If
+ * a set has several functions, the planner cannot assign the exits to one of them, and excludes
+ * them all. */
 
 static uint32_t find_root(uint32_t *parents, uint32_t range)
 {
@@ -24,14 +25,16 @@ static void join_sets(uint32_t *parents, uint32_t a, uint32_t b)
     }
 }
 
+/* Returns the length of a name without a compiler's suffix for a part of a function. */
 static size_t base_name_bytes(const char *name)
 {
     const char *part = sj_name_part(name);
     return part != NULL ? (size_t)(part - name) : strlen(name);
 }
 
-/* A part without a jump to it (its callers throw) is found by the name of its function. Parts and
- * functions meet in a hash table of base names. */
+/* Joins parts that no jump leads to with the function of the same base name. Exceptions may be the
+ * only way into such a part. The first round stores functions in a hash table of names, and the
+ * second round looks up parts. */
 static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *slots, size_t mask)
 {
     for (unsigned round = 0; round < 2; round++) {
@@ -63,6 +66,7 @@ static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *s
     }
 }
 
+/* Joins cold parts that are alone in their sets with functions by their names. */
 static sj_status join_named(const sj_module *module, uint32_t *parents)
 {
     bool is_needed = false;
@@ -86,7 +90,8 @@ static sj_status join_named(const sj_module *module, uint32_t *parents)
     return SJ_OK;
 }
 
-/* Chooses the function of each set and assigns the parts to it. `owners` is scratch. */
+/* Chooses the function of each set and assigns the parts to it. `owners` is scratch memory: the
+ * function of each set, by the set's root. */
 static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
 {
     for (uint32_t i = 0; i < module->range_count; i++) {
@@ -125,18 +130,20 @@ static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
     }
 }
 
-/* Weak links join only sets of parts that have no function. */
-static void join_weak(sj_module *module, uint32_t *parents, uint32_t *has, const sj_links *weak)
+/* Joins the two sets of each weak link, unless both had a function before. */
+static void join_weak(sj_module *module, uint32_t *parents, uint32_t *has_function,
+                      const sj_links *weak)
 {
-    memset(has, 0, module->range_count * sizeof(*has));
+    memset(has_function, 0, module->range_count * sizeof(*has_function));
     for (uint32_t i = 0; i < module->range_count; i++) {
         if (!module->ranges[i].is_cold) {
-            has[find_root(parents, i)] = 1;
+            has_function[find_root(parents, i)] = 1;
         }
     }
     for (size_t i = 0; i < weak->count; i++) {
         const sj_link *link = &weak->items[i];
-        if (has[find_root(parents, link->from)] == 0 || has[find_root(parents, link->to)] == 0) {
+        if (has_function[find_root(parents, link->from)] == 0 ||
+            has_function[find_root(parents, link->to)] == 0) {
             join_sets(parents, link->from, link->to);
         }
     }

@@ -11,6 +11,7 @@ static void mark_address(sj_module *module, uint64_t address)
     sj_mark(module, (int64_t)(address - module->text_low), true);
 }
 
+/* Marks the address of a resolver (IRELATIVE) and excludes its function. */
 static void mark_resolver(sj_module *module, uint64_t address)
 {
     mark_address(module, address);
@@ -46,7 +47,8 @@ static void mark_pointer_at(sj_module *module, uint64_t place)
     }
 }
 
-/* Packed relative relocations: an address, then bitmaps of the words after it. */
+/* Marks the targets of packed relative relocations (SHT_RELR). An entry is an address, or (bit 0
+ * set) a bitmap of the words behind the last address. */
 static void mark_packed_relocations(sj_module *module, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);
@@ -68,6 +70,7 @@ static void mark_packed_relocations(sj_module *module, const sj_elf_section *sec
     }
 }
 
+/* Marks all words of a section that may be addresses. */
 static void mark_words(sj_module *module, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);

@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-/* A return, or a jump with an unknown frame, that cannot be classified means that the unwind rules
- * are not exact. Any other such exit means that the jump's targets are unknown. */
+/* Returns the reason to exclude the function of a range, or SJ_SKIP_NONE. A return that cannot be
+ * classified shows that the unwind rules are not exact. Any other jump that cannot be classified
+ * has unknown targets. */
 static sj_skip decide_range(const sj_module *module, const sj_code_range *range)
 {
     if (range->is_undecodable) {
@@ -23,7 +24,7 @@ static sj_skip decide_range(const sj_module *module, const sj_code_range *range)
 
 typedef struct decision {
     const sj_module *module;
-    uint8_t *skips; /* by range: sj_skip */
+    uint8_t *skips; /* sj_skip of each range */
     uint32_t pieces;
 } decision;
 

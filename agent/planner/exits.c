@@ -4,18 +4,18 @@
 #include "agent/planner/machine.h"
 #include "agent/planner/targets.h"
 
-/* Design notes. The unwind rule decides: if a call ends by a jump, the stack is as it was at the
- * entry (CFA = rsp + 8). A jump with another frame stays in the function. With the entry's frame,
- * an indirect jump is a tail call, with two exceptions. It may be the end of a switch (a sum of a
- * table's base and an entry). Or the function has labels whose address is taken, so that a computed
- * goto looks like a tail call.
+/* Design notes. The unwind rule at a jump shows whether the jump ends a call: then the stack is as
+ * at the function's entry (CFA = rsp + 8). A jump with another frame stays in the function. An
+ * indirect jump with the entry's frame is a tail call, with two exceptions. It may be the end of a
+ * switch (a sum of a table's base and an entry). Or the function has labels whose address is taken,
+ * so that the jump may be a computed goto.
  *
- * A jump with the entry's frame to the function's own entry is a tail call to itself if the
+ * A jump to the function's own entry is a tail call to itself if it has the entry's frame and the
  * function sets up a frame elsewhere. Otherwise it is a loop that starts at the first
  * instruction. */
 
-/* The entries of a jump table are labels, too, for a jump that may read its target from an
- * array. */
+/* True if the address of a label in the function or its parts is taken. If `with_entries`, entries
+ * of jump tables count, too: the jump may read its target from an array. */
 static bool has_labels(const sj_module *module, const sj_code_range *function, bool with_entries)
 {
     bool found = function->has_labels || (with_entries && function->has_entries);
@@ -27,12 +27,14 @@ static bool has_labels(const sj_module *module, const sj_code_range *function, b
     return found;
 }
 
+/* True if the target lies in the function of `range` or in one of its parts. */
 static bool is_own(const sj_module *module, const sj_code_range *range, int64_t target)
 {
     const uint32_t at = sj_module_range_at(module, target);
     return at != SJ_CODE_RANGE_NONE && module->ranges[at].parent == range->parent;
 }
 
+/* Classifies a jump through a register or memory. */
 static sj_exit decide_indirect(const sj_module *module, const sj_code_range *range,
                                const sj_code *code)
 {
@@ -63,7 +65,8 @@ static sj_exit decide_indirect(const sj_module *module, const sj_code_range *ran
     return has_own_labels || function->has_table ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
 }
 
-/* Returns the distance from the stack pointer to the frame; false if the rule has another form. */
+/* Sets `*distance` to the distance from the stack pointer to the frame address (CFA). Returns false
+ * if the unwind rule has another form. */
 static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 {
     const uint64_t address = sj_module_address(module, offset);
@@ -80,12 +83,13 @@ static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 
 bool sj_is_never_taken(const sj_module *module, const sj_code *jump)
 {
-    int32_t left;
+    int32_t distance;
     int32_t expected;
-    return frame_at(module, jump->at, &left) && frame_at(module, sj_code_target(jump), &expected) &&
-           left != expected;
+    return frame_at(module, jump->at, &distance) &&
+           frame_at(module, sj_code_target(jump), &expected) && distance != expected;
 }
 
+/* Classifies a jump or branch whose target is known. */
 static sj_exit decide_direct(const sj_module *module, const sj_code_range *range,
                              const sj_code *code)
 {
@@ -102,7 +106,8 @@ static sj_exit decide_direct(const sj_module *module, const sj_code_range *range
         return SJ_EXIT_NOT;
     }
     if (target == (int64_t)range->start + range->size && !is_entry_frame) {
-        return SJ_EXIT_NOT; /* clang at -O0 marks an unreachable jump in this way */
+        return SJ_EXIT_NOT; /* clang at -O0 ends unreachable code with a jump to the function's end.
+                             */
     }
     if (is_entry_frame && code->kind != SJ_CODE_PINNED) {
         return SJ_EXIT_LEAVES;
@@ -117,7 +122,7 @@ sj_exit sj_exit_of(const sj_module *module, const sj_code_range *range, const sj
         if ((code->flags & SJ_CODE_ENTRY_FRAME) != 0) {
             return SJ_EXIT_LEAVES;
         }
-        /* In generated code, only the frames that were understood exist. */
+        /* In generated code, such a return ends an exception handler, not a call. */
         return module->is_generated ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
     case SJ_CODE_JUMP:
     case SJ_CODE_JUMP_IF:

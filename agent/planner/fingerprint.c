@@ -1,9 +1,11 @@
 /* Design notes. If a linker places functions in another order, only distances change: those of
- * calls and jumps out of the function, and those to data. They are cleared before an instruction is
- * hashed. Jumps within the function, registers, offsets in structures and constants count.
+ * calls and jumps out of the function, and those to data. These distances are cleared before an
+ * instruction is hashed. Jumps within the function, registers, offsets in structures and constants
+ * are hashed.
  *
- * Callees count where the code alone is not enough: in wrappers, which are short, and in functions
- * that are otherwise equal. Elsewhere a changed callee would make its callers unknown. */
+ * Callees are hashed only where the code alone is not unique: in short wrappers, and in functions
+ * with equal code. If all functions hashed their callees, a changed callee would change the
+ * fingerprints of its callers. */
 #include "agent/planner/fingerprint.h"
 
 #include "agent/planner/machine.h"
@@ -22,7 +24,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* Hashes the instructions of a range. `*counted` is the number of instructions with an effect. */
+/* Returns a hash of the instructions of a range. Sets `*counted` to the number of instructions that
+ * are not no-ops. */
 static uint64_t hash_code(const sj_module *module, const sj_code_range *range, uint32_t *counted)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -56,8 +59,8 @@ static uint64_t fingerprint_of(const sj_module *module, const sj_code_range *ran
     return counted < LEAST_CODES ? 0 : finish_hash(hash);
 }
 
-/* Returns the fingerprint of the function that an instruction of `range` calls or jumps to; 0:
- * unknown. */
+/* Returns a hash of the name of the function that an instruction of `range` calls or jumps to, or
+ * its fingerprint in `plain` if it has no name. Returns 0 if there is no such function. */
 static uint64_t callee_of(const sj_module *module, const sj_code_range *range, const sj_code *code,
                           const uint64_t *plain)
 {
@@ -74,7 +77,8 @@ static uint64_t callee_of(const sj_module *module, const sj_code_range *range, c
     return name[0] != '\0' ? hash_bytes(1, name, strlen(name)) : plain[place];
 }
 
-/* Returns the hash of a range's code and its callees; only that of its code if they are unknown. */
+/* Returns the hash of a range's code and its callees. If no callee is known, returns the hash of
+ * the code in `plain`. */
 static uint64_t join_callees(const sj_module *module, uint32_t place, const uint64_t *plain)
 {
     const sj_code_range *range = &module->ranges[place];

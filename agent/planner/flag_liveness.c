@@ -4,13 +4,15 @@
 #include "agent/planner/machine.h"
 #include "agent/planner/targets.h"
 
-/* Design notes. Follows the flags along all paths of control, into called functions and back. Code
- * that is not understood counts as a reader, and so does everything after too many steps. An
- * instruction that stops for good (ud2) reads nothing: no code after it is assumed to run. */
+/* Design notes. This code follows the flags along all paths of control, into called functions and
+ * back. Code that it cannot decode counts as a reader of the flags. After MOST_STEPS instructions,
+ * the remaining paths count as readers, too. An instruction that ends the path (ud2) does not read
+ * flags: no code after it is assumed to run. */
 
 enum { MOST_STEPS = 1024, MOST_DEPTH = 64, SEEN = 64 };
 
-/* A place that was reached with these flags by the same call. It is not followed again. */
+/* An instruction that was reached with these flags in this call. It need not be followed again with
+ * the same or fewer flags. */
 typedef struct seen_place {
     const sj_code *code;
     uint32_t call;
@@ -19,7 +21,7 @@ typedef struct seen_place {
 
 typedef struct walk {
     const sj_flags_view *view;
-    uint32_t steps; /* remaining, of all paths together */
+    uint32_t steps; /* remaining steps of all paths together */
     uint32_t depth; /* nesting depth of paths */
     uint32_t call;  /* number of the call whose code is being followed */
     uint32_t call_count;
@@ -27,7 +29,8 @@ typedef struct walk {
     seen_place seen[SEEN];
 } walk;
 
-/* True if a place is new. A place for which there is no space is followed again. */
+/* Returns false if the instruction was already reached with these flags in this call. Otherwise
+ * adds it to `seen`, if there is space, and returns true. */
 static bool is_new(walk *state, const sj_code *code, uint8_t live)
 {
     for (uint32_t i = 0; i < state->seen_count; i++) {
@@ -48,8 +51,11 @@ static bool reads_flags(const sj_code *code, uint8_t live)
     return (sj_flags_read(code->flag_effect) & live) != 0;
 }
 
+/* Returns the uses of the flags in `live` from `code` on. */
 static uint32_t follow_code(walk *state, const sj_code *code, uint8_t live);
 
+/* Returns the uses of the flags from an offset on. Counts them as read if paths are nested too
+ * deeply. */
 static uint32_t follow_to(walk *state, int64_t offset, uint8_t live)
 {
     if (state->depth == MOST_DEPTH) {
@@ -61,9 +67,11 @@ static uint32_t follow_to(walk *state, int64_t offset, uint8_t live)
     return found;
 }
 
-/* The target of a pointer is unknown: it may return with them. */
+/* The target of a pointer is unknown, so it may return with the flags. */
 enum { BY_POINTER = SJ_USE_POINTED | SJ_USE_RETURNED };
 
+/* Returns the uses of the flags by the function that a call or jump through an import slot
+ * reaches. */
 static uint32_t follow_slot(walk *state, const sj_code *code, uint8_t live)
 {
     const sj_flags_view *view = state->view;
@@ -78,7 +86,8 @@ static uint32_t follow_slot(walk *state, const sj_code *code, uint8_t live)
                      follow_to(state, (int64_t)(slot->function - view->module->text_low), live);
 }
 
-/* Returns the uses in the called function. SJ_USE_RETURNED: the flags also survive the call. */
+/* Returns the uses of the flags in the called function. SJ_USE_RETURNED means that the flags
+ * survive the call. */
 static uint32_t follow_call(walk *state, const sj_code *call, uint8_t live)
 {
     const uint32_t caller = state->call;
@@ -89,7 +98,8 @@ static uint32_t follow_call(walk *state, const sj_code *call, uint8_t live)
     return uses;
 }
 
-/* Follows a jump through a slot, a tail call, or a switch. */
+/* Returns the uses of the flags after an indirect jump: through a slot, a tail call, or a
+ * switch. */
 static uint32_t follow_jump(walk *state, const sj_code *jump, uint8_t live)
 {
     const sj_flags_view *view = state->view;
@@ -106,7 +116,7 @@ static uint32_t follow_jump(walk *state, const sj_code *jump, uint8_t live)
         return SJ_USE_READ;
     }
     if (range->parent == view->labels_of) {
-        return 0; /* all of its labels are followed anyway */
+        return 0; /* the caller follows all labels of this function */
     }
     return view->labels_of == SJ_CODE_RANGE_NONE ? view->label_uses[range->parent]
                                                  : (uint32_t)SJ_USE_READ;
@@ -174,7 +184,7 @@ static uint32_t follow_code(walk *state, const sj_code *code, uint8_t live)
 
 uint32_t sj_flags_uses(const sj_flags_view *view, const sj_code *code)
 {
-    walk state; /* `seen` is not cleared, because most walks have few steps */
+    walk state; /* `seen` is not initialized, because most walks have few steps. */
     state.view = view;
     state.steps = MOST_STEPS;
     state.depth = 0;

@@ -8,7 +8,8 @@
 #include <elf.h>
 #include <stdlib.h>
 
-static bool lie_well(const sj_generated_function *functions, size_t count)
+/* True if the functions are as sj_plan_make_generated requires. */
+static bool are_valid(const sj_generated_function *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const sj_generated_function *function = &functions[i];
@@ -22,7 +23,7 @@ static bool lie_well(const sj_generated_function *functions, size_t count)
     return count != 0;
 }
 
-static uint64_t end_of(const sj_generated_function *function)
+static uint64_t end_address(const sj_generated_function *function)
 {
     return function->address + function->size;
 }
@@ -30,7 +31,7 @@ static uint64_t end_of(const sj_generated_function *function)
 static sj_status copy_text(sj_module *module, const sj_generated_function *functions, size_t count)
 {
     module->text_low = functions[0].address;
-    module->text_bytes = (uint32_t)(end_of(&functions[count - 1]) - module->text_low);
+    module->text_bytes = (uint32_t)(end_address(&functions[count - 1]) - module->text_low);
     uint8_t *text = calloc(1, module->text_bytes);
     module->own_text = text;
     module->text = text;
@@ -44,7 +45,7 @@ static sj_status copy_text(sj_module *module, const sj_generated_function *funct
     return SJ_OK;
 }
 
-/* The constants after the code are not part of the range. */
+/* Adds a symbol for each function, without the constants behind its code. */
 static sj_status add_symbols(sj_module *module, const sj_generated_function *functions,
                              size_t count)
 {
@@ -61,14 +62,14 @@ static sj_status add_symbols(sj_module *module, const sj_generated_function *fun
     return SJ_OK;
 }
 
-static sj_status load(uint16_t elf_machine, const sj_generated_function *functions, size_t count,
-                      sj_module *module)
+static sj_status load_module(uint16_t elf_machine, const sj_generated_function *functions,
+                             size_t count, sj_module *module)
 {
     module->machine = sj_machine_of(elf_machine);
     if (module->machine == NULL || module->machine->frame_step == NULL) {
         return SJ_EUNSUPPORTED;
     }
-    if (!lie_well(functions, count)) {
+    if (!are_valid(functions, count)) {
         return SJ_ECORRUPT;
     }
     module->elf.machine = elf_machine;
@@ -81,8 +82,8 @@ static sj_status load(uint16_t elf_machine, const sj_generated_function *functio
     return sj_module_find_targets(module);
 }
 
-/* Ranges and functions have the same order and number. */
-static void name_functions(sj_plan *plan, const sj_generated_function *functions)
+/* Writes the functions' ids into the plan. The plan has the same functions in the same order. */
+static void write_ids(sj_plan *plan, const sj_generated_function *functions)
 {
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
     sj_plan_function *planned = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
@@ -107,7 +108,7 @@ static sj_status plan_module(sj_module *module, const sj_generated_function *fun
         status = sj_plan_serialize(&builder, "", (sj_slice){0}, plan);
     }
     if (status == SJ_OK) {
-        name_functions(plan, functions);
+        write_ids(plan, functions);
     }
     sj_builder_free(&builder);
     return status;
@@ -118,7 +119,7 @@ sj_status sj_plan_make_generated(uint16_t elf_machine, const sj_generated_functi
 {
     sj_module module = {0};
     *plan = (sj_plan){0};
-    sj_status status = load(elf_machine, functions, count, &module);
+    sj_status status = load_module(elf_machine, functions, count, &module);
     if (status == SJ_OK && module.range_count != count) {
         status = SJ_ECORRUPT;
     }

@@ -6,8 +6,9 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Design notes. The loader fills a slot with the function of this module that its symbol names. If
- * another module may define the symbol as well, the slot counts as an import. */
+/* Design notes. The loader fills the slot of a symbol that this module defines with this module's
+ * function, or with another module's definition of the symbol. The search for readers of the flags
+ * assumes both. */
 
 static sj_import_slot read_slot(const sj_elf_relocation *relocation, sj_slice symbols)
 {

@@ -6,25 +6,26 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Design notes. The code of a range names a table. The entries of an array of functions lead to
- * starts of functions only. An entry that leads into the middle of a range, or into a part of a
- * function, shows that the table belongs to a switch. Every entry is judged, because the first arms
- * may lie in a cold part. Without symbols, a cold part looks like a function, but only tables and
- * jumps lead there.
+/* Design notes. A table is found by code that contains its address. It may be the jump table of a
+ * switch or an array of functions. The entries of an array of functions lead only to starts of
+ * functions. An entry that leads into the middle of a range, or into a cold part, shows that the
+ * table belongs to a switch. All entries are checked, because the first ones may lead into a cold
+ * part. Without symbols, a cold part looks like a function, but only tables and jumps lead there.
  *
- * A table ends where the code names the next table. An entry may lead into a range that is perhaps
- * a part. Such an entry belongs to the table if a certain entry of the switch follows. Otherwise it
- * belongs to the table in two cases: a comparison shows that the table is that long, or the range
- * jumps back into the range that names the table. */
+ * A table ends where the next table begins. An entry may lead into a range that is perhaps a cold
+ * part. Such an entry belongs to the table in three cases: an entry follows that certainly belongs
+ * to the switch, a comparison shows that the table is that long, or the range jumps back into the
+ * range whose code contains the table's address. */
 
 typedef enum entry_kind {
     ENTRY_OTHER, /* does not lead into a switch */
-    /* Leads into the range that names the table, or directly after it: clang sends unreachable
-     * cases there. */
+    /* Leads into the range whose code contains the table's address, or directly behind it, where
+     * clang's unreachable cases lead. */
     ENTRY_OWN,
-    ENTRY_PART, /* leads into a part of a function, or a part names the table */
-    /* Leads into another range. If the entry belongs to the table, that range or the range that
-     * names the table is a part. */
+    ENTRY_PART, /* leads into a cold part, or the code of a cold part contains the table's address
+                 */
+    /* Leads into another range. If the entry belongs to the table, one of the two ranges is a cold
+     * part. */
     ENTRY_MAY_PART
 } entry_kind;
 
@@ -52,7 +53,7 @@ sj_status sj_jump_tables_add(sj_jump_tables *tables, const sj_jump_table *table)
     return SJ_OK;
 }
 
-/* True if the range has no name and no direct call leads to its start. */
+/* True if the range is known only from unwind tables and no direct call leads to its start. */
 static bool has_no_caller(const sj_module *module, const sj_code_range *range)
 {
     return range->source == SJ_SYMBOL_EH_FRAME && !sj_bit_get(module->called, range->start);
@@ -78,9 +79,10 @@ static bool jumps_into(const sj_module *module, const sj_code_range *from,
     return false;
 }
 
-/* True if an entry of the table may lead from the range `naming` into its part, or (if `is_inside`:
- * the target is not the start of `part`) back from a part into its function. In a program at fixed
- * addresses, the table itself takes the part's address, so a taken address does not count. */
+/* True if one of the two ranges may be a cold part of the other. The code of `naming` contains the
+ * table's address, and an entry leads into `part`. `is_inside` says that the entry does not lead to
+ * the start of `part`. In a program at fixed addresses, the table itself takes the part's address,
+ * so a taken address does not count. */
 static bool may_be_part_of(const sj_module *module, const sj_code_range *part,
                            const sj_code_range *naming, bool is_inside)
 {
@@ -89,9 +91,9 @@ static bool may_be_part_of(const sj_module *module, const sj_code_range *part,
            (is_inside && sj_may_be_part(module, naming));
 }
 
-/* Classifies an entry by its target. If the range of the target jumps back into the range that
- * names the table, marks the range of the target as a cold part. */
-static table_entry judge_entry(sj_module *module, uint32_t range_index, int64_t target)
+/* Classifies an entry by its target. If the target's range jumps back into the range `range_index`,
+ * marks the target's range as a cold part. */
+static table_entry classify_entry(sj_module *module, uint32_t range_index, int64_t target)
 {
     const sj_code_range *range = &module->ranges[range_index];
     table_entry entry = {.target = target, .at = sj_module_range_at(module, target)};
@@ -114,7 +116,7 @@ static table_entry judge_entry(sj_module *module, uint32_t range_index, int64_t 
     return entry;
 }
 
-/* Reads the number of the next entry, before the shift. */
+/* Reads the next entry's number, without the shift. */
 static int64_t read_entry(sj_reader *reader, const sj_jump_table *table)
 {
     switch (table->entry_bytes) {
@@ -136,7 +138,8 @@ static int64_t read_entry(sj_reader *reader, const sj_jump_table *table)
 }
 
 /* Reads the entries of a table into reader->entries. Stops at `end`, the address of the next table,
- * and at the first entry that cannot belong to the table. Drops doubtful entries at the end. */
+ * and at the first entry that cannot belong to the table. Then removes the last entries if it is
+ * uncertain that they belong to the table. */
 static sj_status read_entries(table_reader *reader, const sj_jump_table *table, uint64_t end)
 {
     sj_module *module = reader->module;
@@ -151,7 +154,7 @@ static sj_status read_entries(table_reader *reader, const sj_jump_table *table, 
         if (words.bad) {
             break;
         }
-        const table_entry entry = judge_entry(module, table->range, target);
+        const table_entry entry = classify_entry(module, table->range, target);
         if (entry.kind == ENTRY_OTHER && i >= table->known_count) {
             break;
         }
@@ -166,6 +169,7 @@ static sj_status read_entries(table_reader *reader, const sj_jump_table *table, 
     return SJ_OK;
 }
 
+/* True if the entries show that the table belongs to a switch of `range`. */
 static bool is_switch(const sj_module *module, const table_entry *entries, size_t count,
                       const sj_code_range *range)
 {
@@ -181,6 +185,7 @@ static bool is_switch(const sj_module *module, const table_entry *entries, size_
     return is_found;
 }
 
+/* Marks the target of a switch, and links its range with the range of the switch. */
 static sj_status add_entry(table_reader *reader, uint32_t range_index, const table_entry *entry)
 {
     sj_module *module = reader->module;
@@ -201,6 +206,7 @@ static sj_status add_entry(table_reader *reader, uint32_t range_index, const tab
     return sj_links_add(&reader->found->weak, range_index, entry->at);
 }
 
+/* Reads a table. If it belongs to a switch, marks its targets and links their ranges. */
 static sj_status read_table(table_reader *reader, const sj_jump_table *table, uint64_t end)
 {
     sj_module *module = reader->module;
@@ -233,8 +239,8 @@ static int compare_tables(const void *left, const void *right)
     return (a->range > b->range) - (a->range < b->range);
 }
 
-/* Reads all tables. Repeats this until it finds no new part, because a new part may name tables
- * that were judged before. */
+/* Reads all tables. Repeats this until it finds no new cold part, because a new part may change the
+ * classification of earlier entries. */
 static sj_status read_tables(table_reader *reader, const sj_jump_tables *tables)
 {
     do {

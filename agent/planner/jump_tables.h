@@ -1,4 +1,4 @@
-/* Jump tables of switches, and the parts of functions that only they reach. */
+/* Finds jump tables of switches, and the cold parts of functions that only jump tables lead to. */
 #ifndef SJ_AGENT_PLANNER_JUMP_TABLES_H
 #define SJ_AGENT_PLANNER_JUMP_TABLES_H
 
@@ -10,7 +10,7 @@ enum { SJ_JUMP_TABLE_MOST = 1 << 16 }; /* maximum number of entries */
 typedef struct sj_jump_table {
     uint64_t address;     /* address of the first entry */
     uint64_t base;        /* 0: entries are addresses */
-    uint32_t range;       /* range whose code names the table */
+    uint32_t range;       /* range whose code contains the table's address */
     uint32_t known_count; /* number of entries that the code certainly uses; 0: unknown */
     uint32_t most_count;  /* maximum number of entries to read */
     uint8_t entry_bytes;
@@ -24,15 +24,16 @@ struct sj_jump_tables {
     size_t capacity;
 };
 
-/* Appends a candidate. SJ_ENOMEM. */
+/* Appends a table. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_jump_tables_add(sj_jump_tables *tables, const sj_jump_table *table);
 
-/* Reads the tables that disassembled ranges name. All entries of a table decide whether it belongs
- * to a switch. Marks the targets of switches, sets `is_cold` of ranges that are parts of a
- * function, and adds them to `found->weak`. SJ_ENOMEM. */
+/* Reads the possible jump tables of all ranges and decides by their entries which belong to
+ * switches. Marks the targets of switches. Sets `is_cold` of ranges that turn out to be cold parts.
+ * Links a switch's range with the other ranges that it leads to in `found->weak`. Returns SJ_ENOMEM
+ * if out of memory. */
 SJ_MUST_CHECK sj_status sj_read_jump_tables(sj_module *module, sj_found_links *found);
 
-/* True if the table of addresses at `address` belongs to a switch. Otherwise it is an array of
+/* True if the table of addresses at `address` belongs to a switch. False for an array of
  * functions. */
 bool sj_is_switch_table(const sj_module *module, uint64_t address);
 

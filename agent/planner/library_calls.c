@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A module calls another one through a slot that the loader fills. A slot of the
- * linkage table is only called. A data slot may also be loaded, as the address of the function. A
- * program may compare that address, so such a slot is excluded if the code loads it. Symbol
- * versions name the library. Without one, the name starts with '!'. */
+/* Design notes. A module calls another module through an import slot that the loader fills. Code
+ * only calls through a slot of the procedure linkage table. Code may also load a data slot, as the
+ * address of the function. A program may compare that address, so such a slot is excluded if the
+ * code loads it. An import's name is LIBRARY!SYMBOL. The library comes from the symbol's version.
+ * Without a version, the name starts with '!'. */
 
 enum { SLOT_BYTES = 8, NAME_MAX_BYTES = 4096 };
 
 typedef struct import_slot {
     uint64_t address;
     uint32_t symbol;
-    bool is_data; /* may be loaded as well as called */
+    bool is_data; /* code may load the slot, too */
     bool is_loaded;
 } import_slot;
 
@@ -29,7 +30,7 @@ typedef struct import_list {
 
 typedef struct import_symbol {
     const char *name;
-    bool is_function; /* defined elsewhere */
+    bool is_function; /* a function that another module defines */
 } import_symbol;
 
 static bool is_listed(const char *name, const char *const *list, size_t count)
@@ -42,7 +43,7 @@ static bool is_listed(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-/* True for functions that return twice, and for functions that use their caller's address. */
+/* True for functions that return twice, and for functions that use their return address. */
 static bool caller_matters(const char *name)
 {
     static const char *const names[] = {
@@ -52,6 +53,7 @@ static bool caller_matters(const char *name)
            strncmp(name, "_Unwind_", 8) == 0;
 }
 
+/* True for functions of start files, profiling and the loader. */
 static bool is_support(const char *name)
 {
     static const char *const names[] = {"__libc_start_main", "__cxa_finalize", "__gmon_start__",
@@ -61,6 +63,7 @@ static bool is_support(const char *name)
            strncmp(name, "_ITM_", 5) == 0;
 }
 
+/* Reads symbol `index`, and whether it is a function that another module defines. */
 static import_symbol read_import(const sj_elf *elf, const sj_elf_section *symbols, uint32_t index)
 {
     import_symbol found = {.name = ""};
@@ -87,7 +90,8 @@ static const sj_elf_section *find_type(const sj_elf *elf, uint32_t type)
     return NULL;
 }
 
-/* Returns the file that a needed version `index` comes from; "": unknown. */
+/* Returns the name of the library that defines the needed version `index`, or "" if it is
+ * unknown. */
 static const char *find_version_file(const sj_elf *elf, uint16_t index)
 {
     const sj_elf_section *section = find_type(elf, SHT_GNU_verneed);
@@ -126,6 +130,7 @@ static const char *find_version_file(const sj_elf *elf, uint16_t index)
     return "";
 }
 
+/* Returns the name of the library that a symbol's version belongs to, or "". */
 static const char *find_library(const sj_elf *elf, uint32_t symbol)
 {
     enum { VERSION_MASK = 0x7fff, FIRST_NEEDED = 2 };
@@ -143,6 +148,7 @@ static const char *find_library(const sj_elf *elf, uint32_t symbol)
     return version >= FIRST_NEEDED ? find_version_file(elf, version) : "";
 }
 
+/* Lists the slots that the loader fills with functions of other modules. */
 static sj_status collect_slots(const sj_module *module, import_list *list)
 {
     const sj_machine *machine = module->machine;
@@ -182,7 +188,7 @@ static import_slot *find_slot(const import_list *list, uint64_t address)
 }
 
 /* Marks the slots that code reads without calling or jumping through them. */
-static void record_loads(const sj_module *module, const import_list *list)
+static void mark_loaded_slots(const sj_module *module, const import_list *list)
 {
     for (size_t i = 0; i < module->code_count; i++) {
         const sj_code *code = &module->codes[i];
@@ -198,17 +204,18 @@ static void record_loads(const sj_module *module, const import_list *list)
     }
 }
 
-static void remove_doubles(import_list *list)
+static void remove_duplicates(import_list *list)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (kept == 0 || list->items[kept - 1].address != list->items[i].address) {
-            list->items[kept++] = list->items[i];
+        if (kept_count == 0 || list->items[kept_count - 1].address != list->items[i].address) {
+            list->items[kept_count++] = list->items[i];
         }
     }
-    list->count = kept;
+    list->count = kept_count;
 }
 
+/* Returns the reason not to record calls of an import, or SJ_SKIP_NONE. */
 static sj_skip decide_import(const import_slot *slot, const char *name)
 {
     if (is_support(name)) {
@@ -270,8 +277,8 @@ sj_status sj_plan_library_calls(sj_builder *builder)
     sj_status status = collect_slots(module, &list);
     if (status == SJ_OK && list.count > 0) {
         qsort(list.items, list.count, sizeof(*list.items), compare_slots);
-        remove_doubles(&list);
-        record_loads(module, &list);
+        remove_duplicates(&list);
+        mark_loaded_slots(module, &list);
         status = add_imports(builder, &list);
     }
     free(list.items);

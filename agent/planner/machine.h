@@ -1,4 +1,5 @@
-/* Properties of a machine that the planner needs: one descriptor per ELF e_machine. */
+/* Descriptors of machines: everything that common code of the planner knows about a machine. There
+ * is one for each ELF e_machine. */
 #ifndef SJ_AGENT_PLANNER_MACHINE_H
 #define SJ_AGENT_PLANNER_MACHINE_H
 
@@ -6,10 +7,11 @@
 #include "agent/planner/targets.h"
 
 typedef enum sj_frame_step {
-    SJ_FRAME_KEPT,
-    SJ_FRAME_MADE,
-    SJ_FRAME_REMOVED, /* the stack is as at the entry, now or after the next instructions */
-    SJ_FRAME_RESTORED /* the stack pointer is loaded from memory: the end of a handler */
+    SJ_FRAME_KEPT,    /* does not change the stack pointer */
+    SJ_FRAME_MADE,    /* moves the stack pointer down */
+    SJ_FRAME_REMOVED, /* moves the stack pointer up: the stack is as at the entry, now or after the
+                         next instructions */
+    SJ_FRAME_RESTORED /* loads the stack pointer from memory, at the end of an exception handler */
 } sj_frame_step;
 
 struct sj_machine {
@@ -17,11 +19,13 @@ struct sj_machine {
     uint32_t relocation_relative;
     uint32_t relocation_absolute;
     uint32_t relocation_resolver;
-    uint32_t relocation_slot; /* imports that are only called; 0: imports are not recorded */
-    uint32_t relocation_data; /* imports that are used in any way */
-    bool shows_loads;         /* the code shows how it uses an import of that kind */
-    bool shows_flags;         /* its decoder sets sj_code.flag_effect */
-    bool scans_in_order;      /* finish_range needs the marks of the code before the range */
+    uint32_t relocation_slot; /* relocation type of slots that are only called; 0: imports are not
+                                 recorded */
+    uint32_t relocation_data; /* relocation type of slots that are used in any way */
+    bool shows_loads;         /* the decoder sets SJ_CODE_RELATIVE for loads of such slots */
+    bool shows_flags;         /* the decoder sets sj_code.flag_effect */
+    bool scans_in_order;      /* finish_range needs the marks that earlier ranges set, so one thread
+                                 scans the text */
 
     /* Implement sj_decoder_open, sj_decoder_close (NULL: nothing to do) and sj_decode. */
     sj_status (*open_decoder)(sj_decoder *decoder);
@@ -29,9 +33,9 @@ struct sj_machine {
     void (*decode)(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                    sj_code *code, uint64_t *immediate);
 
-    /* finish_range completes a disassembled range by properties that need more than one
-     * instruction; NULL: nothing. find_tables adds the possible jump tables of a range;
-     * SJ_ENOMEM. */
+    /* finish_range sets properties of a disassembled range that depend on several instructions; it
+     * may be NULL. find_tables adds the possible jump tables of a range, and returns SJ_ENOMEM if
+     * out of memory. */
     void (*finish_range)(sj_module *module, sj_code_range *range);
     sj_status (*find_tables)(const sj_module *module, uint32_t range, sj_jump_tables *tables);
 
@@ -41,27 +45,29 @@ struct sj_machine {
     sj_switch_shape (*find_switch)(const sj_module *module, const sj_code_range *range,
                                    const sj_code *jump);
 
-    /* frame_step returns what an instruction of generated code does to the frame; NULL: such code
-     * is not planned. */
+    /* frame_step returns how an instruction of generated code changes the stack frame. It is NULL
+     * if generated code of this machine is not planned. */
     sj_frame_step (*frame_step)(const uint8_t *bytes, uint32_t length);
 
-    /* ends_before returns true if the eight bytes before `code` are the end of a function, or the
-     * filler after one. */
+    /* ends_before returns true if the eight bytes before `code` may be the end of a function, or
+     * filler behind one. */
     bool (*ends_before)(const uint8_t *code);
 
-    /* mask_addresses clears the address-dependent bits in a copy of an instruction's bytes.
-     * `*pages` is 0 at a function's first instruction; the machine may use it until the last. */
+    /* mask_addresses clears the bits of an address or distance in a copy of an instruction's bytes.
+     * `*pages` keeps state from one instruction of a function to the next. It is 0 at the first
+     * instruction. */
     void (*mask_addresses)(const sj_module *module, const sj_code *code, uint8_t *bytes,
                            uint32_t *pages);
 
-    /* hook tries one technique on the current function; returns false with builder->reason. */
+    /* hook tries one technique on the current function. On failure it returns false and sets
+     * builder->reason. */
     bool (*hook)(sj_builder *builder, sj_technique technique);
 };
 
 /* Returns the descriptor of an e_machine, or NULL. */
 const sj_machine *sj_machine_of(uint16_t elf_machine);
 
-/* The machines, one per folder of arch/. */
+/* One descriptor for each folder of arch/. */
 extern const sj_machine sj_machine_x86_64;
 extern const sj_machine sj_machine_aarch64;
 

@@ -7,24 +7,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A symbol outside the unwind tables shows nothing: hand-written code and start files
- * have no unwind tables. A function of the same build starts where an unwind range starts. If the
- * map gives sizes, it ends where the range ends. Labels in hand-written code are the few allowed
- * exceptions.
+/* Design notes. If the map is of this build, a function starts where an unwind range starts. If the
+ * map gives sizes, it also ends where the range ends. Labels in hand-written code are exceptions,
+ * so one symbol in fifty may differ. A symbol outside of the unwind tables does not count:
+ * hand-written code and start files have no unwind tables.
  *
- * Without unwind tables, a function follows the end of another one: a return, a jump, or padding.
- * An arbitrary address does so one time in four. */
+ * Without unwind tables, the bytes before each function are checked. Before a function there is a
+ * return, a jump, a call or padding. Before an arbitrary address this is so one time in four. */
 
 enum { ALLOWED_IN = 50, ENOUGH_KNOWN = 8, BEHIND_AN_END_PERCENT = 60 };
 
 typedef struct evidence {
     size_t agree;
     size_t differ;
-    const sj_symbol *first; /* the first one that differs */
+    const sj_symbol *first; /* the first symbol that differs */
     const char *why;
 } evidence;
 
-static void note(evidence *found, bool agrees, const sj_symbol *symbol, const char *why)
+/* Counts a symbol that agrees or differs, and keeps the first one that differs. */
+static void count_symbol(evidence *found, bool agrees, const sj_symbol *symbol, const char *why)
 {
     found->agree += agrees;
     found->differ += !agrees;
@@ -39,7 +40,8 @@ static bool is_in_text(const sj_module *module, uint64_t address)
     return address >= module->text_low && address - module->text_low < module->text_bytes;
 }
 
-/* True for a linkage table, which has one unwind range for all entries. */
+/* True for an address in a procedure linkage table, which has one unwind range for all its
+ * entries. */
 static bool is_linkage(const sj_module *module, uint64_t address)
 {
     for (uint32_t i = 0; i < module->elf.section_count; i++) {
@@ -62,31 +64,33 @@ static bool has_sizes(const sj_map_symbols *map)
     return false;
 }
 
-/* Compares one symbol with the unwind range that contains its first byte. */
-static void ask_range(const sj_module *module, const sj_symbol *symbol, bool sized, evidence *found)
+/* Compares a symbol with the unwind range that contains its first byte. `sized` says that the map
+ * gives sizes. */
+static void check_range(const sj_module *module, const sj_symbol *symbol, bool sized,
+                        evidence *found)
 {
     const sj_fde *range = sj_eh_frame_find(&module->unwind, symbol->address);
     if (range == NULL) {
         const sj_fde *last =
             sized ? sj_eh_frame_find(&module->unwind, symbol->address + symbol->size - 1) : NULL;
         if (last != NULL && !is_linkage(module, last->start)) {
-            note(found, false, symbol, "another function begins inside of it");
+            count_symbol(found, false, symbol, "another function begins inside of it");
         }
     } else if (range->start == symbol->address) {
-        note(found, !sized || range->end - range->start == symbol->size, symbol,
-             "the function there has another size");
+        count_symbol(found, !sized || range->end - range->start == symbol->size, symbol,
+                     "the function there has another size");
     } else if (!is_linkage(module, symbol->address)) {
-        note(found, false, symbol, "no function begins there");
+        count_symbol(found, false, symbol, "no function begins there");
     }
 }
 
-static void ask_unwind_tables(const sj_module *module, const sj_map_symbols *map, bool sized,
-                              evidence *found)
+static void check_unwind_tables(const sj_module *module, const sj_map_symbols *map, bool sized,
+                                evidence *found)
 {
     for (size_t i = 0; i < map->count; i++) {
         const sj_symbol *symbol = &map->items[i];
         if (is_in_text(module, symbol->address) && (!sized || symbol->size != 0)) {
-            ask_range(module, symbol, sized, found);
+            check_range(module, symbol, sized, found);
         }
     }
 }
@@ -98,25 +102,27 @@ static int compare_names(const void *left, const void *right)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* Checks whether one of the map's symbols with the name of a symbol of the module has its
- * address. */
-static void ask_name(const sj_symbol *own, const sj_symbol **sorted, size_t count, evidence *found)
+/* Checks whether a symbol of the map has the name and the address of `own`, a symbol of the
+ * module. */
+static void check_name(const sj_symbol *own, const sj_symbol **sorted, size_t count,
+                       evidence *found)
 {
     const size_t first = SJ_BISECT(0, count, i, strcmp(sorted[i]->name, own->name) < 0);
     size_t low = first;
     while (low < count && strcmp(sorted[low]->name, own->name) == 0) {
         if (sorted[low++]->address == own->address) {
-            note(found, true, NULL, NULL);
+            count_symbol(found, true, NULL, NULL);
             return;
         }
     }
     if (low != first) {
-        note(found, false, sorted[first], "the program has it elsewhere");
+        count_symbol(found, false, sorted[first], "the program has it elsewhere");
     }
 }
 
-static sj_status ask_names(const sj_module *module, size_t own_count, const sj_map_symbols *map,
-                           evidence *found)
+/* Looks up the module's own global functions in the map by name. */
+static sj_status check_names(const sj_module *module, size_t own_count, const sj_map_symbols *map,
+                             evidence *found)
 {
     const sj_symbol **sorted = malloc((map->count + 1) * sizeof(*sorted));
     if (sorted == NULL) {
@@ -129,15 +135,15 @@ static sj_status ask_names(const sj_module *module, size_t own_count, const sj_m
     for (size_t i = 0; i < own_count; i++) {
         const sj_symbol *own = &module->symbols.items[i];
         if (!own->is_local && own->kind == SJ_SYMBOL_FUNCTION && own->name[0] != '\0') {
-            ask_name(own, sorted, map->count, found);
+            check_name(own, sorted, map->count, found);
         }
     }
     free(sorted);
     return SJ_OK;
 }
 
-/* Reads address and size from the line of the output section .text: after the name in maps of GNU
- * ld, before it in those of lld. */
+/* Reads address and size of the output section .text from a line of a map. GNU ld writes them
+ * behind the name, and lld before it. Returns false for other lines. */
 static bool read_section_line(const char *line, uint64_t *address, uint64_t *size)
 {
     unsigned long long numbers[4];
@@ -157,8 +163,8 @@ static bool read_section_line(const char *line, uint64_t *address, uint64_t *siz
     return false;
 }
 
-/* Compares the place of .text in the linker's map with that in the file. */
-static sj_status ask_section(const sj_module *module, const sj_map_symbols *map, sj_error *error)
+/* Compares address and size of .text in the linker's map with those in the file. */
+static sj_status check_section(const sj_module *module, const sj_map_symbols *map, sj_error *error)
 {
     const sj_elf_section *text = sj_elf_find_section(&module->elf, ".text");
     const char *at = (const char *)map->bytes.data;
@@ -183,13 +189,14 @@ static sj_status ask_section(const sj_module *module, const sj_map_symbols *map,
     return SJ_OK;
 }
 
-static void ask_code(const sj_module *module, const sj_map_symbols *map, evidence *found)
+/* Checks that the bytes before each function of the map may end a function. */
+static void check_code(const sj_module *module, const sj_map_symbols *map, evidence *found)
 {
     enum { LONGEST = 8 };
     for (size_t i = 0; i < map->count; i++) {
         const uint64_t address = map->items[i].address;
         if (is_in_text(module, address) && address - module->text_low >= LONGEST) {
-            note(
+            count_symbol(
                 found,
                 module->machine->ends_before(module->text + (uint32_t)(address - module->text_low)),
                 &map->items[i], "it is in the middle of code");
@@ -197,6 +204,7 @@ static void ask_code(const sj_module *module, const sj_map_symbols *map, evidenc
     }
 }
 
+/* Returns the number of a symbol's line in the map file, from 1. */
 static unsigned line_of(const sj_map_symbols *map, const sj_symbol *symbol)
 {
     const size_t end = (size_t)(symbol->name - map->names);
@@ -207,7 +215,7 @@ static unsigned line_of(const sj_map_symbols *map, const sj_symbol *symbol)
     return line;
 }
 
-static sj_status refuse(const sj_map_symbols *map, const evidence *found, sj_error *error)
+static sj_status report_mismatch(const sj_map_symbols *map, const evidence *found, sj_error *error)
 {
     return sj_fail(error, SJ_EINVAL,
                    "map file %.200s is of another build: line %u has %.100s at %#llx, but %s (%zu "
@@ -223,24 +231,24 @@ sj_status sj_map_evidence_check(const sj_module *module, size_t own_count,
     evidence tables = {0};
     evidence names = {0};
     evidence code = {0};
-    SJ_TRY(ask_section(module, map, error));
-    ask_unwind_tables(module, map, has_sizes(map), &tables);
+    SJ_TRY(check_section(module, map, error));
+    check_unwind_tables(module, map, has_sizes(map), &tables);
     if (tables.differ * ALLOWED_IN > tables.agree + tables.differ) {
-        return refuse(map, &tables, error);
+        return report_mismatch(map, &tables, error);
     }
-    if (ask_names(module, own_count, map, &names) != SJ_OK) {
+    if (check_names(module, own_count, map, &names) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory for symbols");
     }
     if (names.differ * ALLOWED_IN > names.agree + names.differ) {
-        return refuse(map, &names, error);
+        return report_mismatch(map, &names, error);
     }
     if (tables.agree + names.agree >= ENOUGH_KNOWN) {
         return SJ_OK;
     }
-    ask_code(module, map, &code);
-    const size_t asked = code.agree + code.differ;
-    if (asked >= ENOUGH_KNOWN && code.agree * 100 < asked * BEHIND_AN_END_PERCENT) {
-        return refuse(map, &code, error);
+    check_code(module, map, &code);
+    const size_t checked = code.agree + code.differ;
+    if (checked >= ENOUGH_KNOWN && code.agree * 100 < checked * BEHIND_AN_END_PERCENT) {
+        return report_mismatch(map, &code, error);
     }
     return SJ_OK;
 }

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Sets the module's text: all executable sections in the largest executable segment, or the whole
+ * segment if there are no sections. */
 static sj_status find_text(sj_module *module, sj_error *error)
 {
     const sj_elf *elf = &module->elf;
@@ -52,6 +54,7 @@ static sj_status find_text(sj_module *module, sj_error *error)
     return SJ_OK;
 }
 
+/* Appends the symbols of a map file, and checks that the map belongs to the module. */
 static sj_status load_map(const char *path, sj_module *module, sj_error *error)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -88,7 +91,7 @@ static sj_status load_map(const char *path, sj_module *module, sj_error *error)
     return result;
 }
 
-/* The text of one name that is not in the file. */
+/* A name that is not in the module's file. The module owns it. */
 typedef struct sj_kept_name {
     struct sj_kept_name *next;
     char text[];
@@ -129,6 +132,8 @@ static void free_kept_names(sj_module *module)
     }
 }
 
+/* Reads symbols of the module's file, or else of its debug file or MiniDebugInfo. Then adds
+ * .dynsym, the map file and the names that language runtimes know. */
 static sj_status load_symbols(const sj_planner_options *options, sj_module *module, sj_error *error)
 {
     sj_symbols *symbols = &module->symbols;
@@ -193,6 +198,6 @@ void sj_module_close(sj_module *module)
     free(module->first_codes);
     free(module->ranges_before);
     free(module->switch_tables);
-    free(module->targets); /* one allocation holds all bit sets */
+    free(module->targets); /* one allocation for all bit sets */
     *module = (sj_module){0};
 }

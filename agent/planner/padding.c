@@ -5,8 +5,8 @@
 
 enum { GAP_MAX_BYTES = 256 };
 
-/* Marks alignment bytes inside a range: no-ops after an instruction that never continues, up to the
- * next place that control may reach. */
+/* Marks alignment bytes inside a range: no-ops behind an instruction after which control never
+ * continues, up to the next place that control may reach. */
 static void mark_inside(sj_module *module, const sj_code_range *range)
 {
     bool is_dead = false;
@@ -23,6 +23,8 @@ static void mark_inside(sj_module *module, const sj_code_range *range)
     }
 }
 
+/* Returns the end of the executable section that contains an offset, or the offset itself if there
+ * is none. */
 static uint32_t section_end(const sj_module *module, uint32_t at)
 {
     const uint64_t address = sj_module_address(module, at);
@@ -37,7 +39,7 @@ static uint32_t section_end(const sj_module *module, uint32_t at)
     return at;
 }
 
-/* Marks filler between two ranges: no-ops, int3 or zeros directly after a range. */
+/* Marks filler between two ranges: no-ops, int3 or zeros directly behind a range. */
 static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t start, uint32_t end)
 {
     uint32_t at = start;
@@ -51,20 +53,21 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
             return;
         }
         for (unsigned i = 0; i < code.length; i++) {
+            /* A target at `start` is the return address of a call that never returns. Unwinders
+             * look it up, so it stays unpatched. Any other target ends the filler. */
             if (!sj_bit_get(module->targets, at + i)) {
                 sj_bit_mark(module->padding, at + i);
             } else if (at + i != start) {
                 return;
-                /* This byte is the return address of a call that never returns, which unwinders
-                 * look up. Leave it unpatched. */
             }
         }
         at += code.length;
     }
 }
 
-/* True if hand-written code may run through the alignment after it into the next function. */
-static bool runs_on(const sj_module *module, const sj_code_range *range)
+/* True if control may reach the bytes behind the range, as in hand-written code that runs into the
+ * next function. */
+static bool may_fall_through(const sj_module *module, const sj_code_range *range)
 {
     if (range->code_count == 0) {
         return false;
@@ -74,9 +77,9 @@ static bool runs_on(const sj_module *module, const sj_code_range *range)
 }
 
 /* Finds the padding of the ranges `first` to `last` - 1. */
-static void find_padding(sj_module *module, const sj_decoder *decoder, size_t first, size_t last)
+static void find_padding_of(sj_module *module, const sj_decoder *decoder, size_t first, size_t last)
 {
-    uint32_t section = 0; /* end of the section of the previous gap */
+    uint32_t section = 0; /* end of the section that contains the previous gap */
     for (size_t i = first; i < last; i++) {
         const sj_code_range *range = &module->ranges[i];
         const uint8_t skip = module->ranges[range->parent].skip;
@@ -86,7 +89,7 @@ static void find_padding(sj_module *module, const sj_decoder *decoder, size_t fi
         const uint32_t start = range->start + range->size;
         uint32_t end =
             i + 1 < module->range_count ? module->ranges[i + 1].start : module->text_bytes;
-        if (start >= end || range->size == 0 || runs_on(module, range)) {
+        if (start >= end || range->size == 0 || may_fall_through(module, range)) {
             continue;
         }
         section = start < section && section != 0 ? section : section_end(module, start);
@@ -98,19 +101,20 @@ static void find_padding(sj_module *module, const sj_decoder *decoder, size_t fi
     }
 }
 
-static sj_status find_piece(void *context, uint32_t piece)
+static sj_status find_padding_in_piece(void *context, uint32_t piece)
 {
     sj_module *module = context;
     const uint32_t pieces = sj_pieces_count(module->threads);
     sj_decoder decoder;
     SJ_TRY(sj_decoder_open(&decoder, module->machine, module->text_low));
-    find_padding(module, &decoder, module->range_count * piece / pieces,
-                 module->range_count * (piece + 1) / pieces);
+    find_padding_of(module, &decoder, module->range_count * piece / pieces,
+                    module->range_count * (piece + 1) / pieces);
     sj_decoder_close(&decoder);
     return SJ_OK;
 }
 
 sj_status sj_find_padding(sj_module *module)
 {
-    return sj_pieces_run(module->threads, sj_pieces_count(module->threads), find_piece, module);
+    return sj_pieces_run(module->threads, sj_pieces_count(module->threads), find_padding_in_piece,
+                         module);
 }

@@ -11,11 +11,11 @@ typedef struct pieces {
     uint32_t count;
     _Atomic uint32_t next;
     pthread_mutex_t mutex;
-    uint32_t failed; /* the first piece that failed; `count`: none */
+    uint32_t failed; /* lowest number of a piece that failed; `count`: none */
     sj_status status;
 } pieces;
 
-static void note_failure(pieces *work, uint32_t piece, sj_status status)
+static void set_failure(pieces *work, uint32_t piece, sj_status status)
 {
     pthread_mutex_lock(&work->mutex);
     if (piece < work->failed) {
@@ -35,12 +35,13 @@ static void *run_pieces(void *context)
         }
         const sj_status status = work->run(work->context, piece);
         if (status != SJ_OK) {
-            note_failure(work, piece, status);
+            set_failure(work, piece, status);
         }
     }
 }
 
-/* Returns the number of started threads. They inherit the blocked signals. */
+/* Starts up to `wanted` threads, with all signals blocked. Returns the number of started
+ * threads. */
 static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted)
 {
     sigset_t all;
@@ -58,16 +59,18 @@ static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted
 uint32_t sj_pieces_count(uint32_t threads)
 {
     enum { PIECES_A_THREAD = 4 };
-    const uint32_t most = threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
-    return most > 1 ? PIECES_A_THREAD * most : 1;
+    const uint32_t thread_limit =
+        threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
+    return thread_limit > 1 ? PIECES_A_THREAD * thread_limit : 1;
 }
 
 sj_status sj_pieces_run(uint32_t threads, uint32_t count, sj_piece_run *run, void *context)
 {
     pthread_t others[SJ_PIECES_MOST_THREADS];
     pieces work = {.run = run, .context = context, .count = count, .failed = count};
-    const uint32_t most = threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
-    const uint32_t useful = most < count ? most : count;
+    const uint32_t thread_limit =
+        threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
+    const uint32_t useful = thread_limit < count ? thread_limit : count;
     pthread_mutex_init(&work.mutex, NULL);
     const uint32_t started = useful > 1 ? start_threads(&work, others, useful - 1) : 0;
     run_pieces(&work);

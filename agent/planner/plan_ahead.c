@@ -8,10 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-/* Each plan uses several threads and much memory, so others wait until one of these has ended. */
+/* Planning a module uses several threads and much memory, so only two modules are planned at
+ * once. */
 enum { PLANS_AT_ONCE = 2 };
 
-static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `places_used` */
+static pthread_mutex_t places_mutex =
+    PTHREAD_MUTEX_INITIALIZER; /* guards places_used and sj_plan_ahead.is_cancelled */
 static pthread_cond_t place_freed = PTHREAD_COND_INITIALIZER;
 static unsigned places_used;
 
@@ -22,20 +24,21 @@ struct sj_plan_ahead {
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t ended;
     bool has_ended;
-    bool is_given_up; /* guarded by places_mutex: no process needs a plan that has not started */
+    bool is_cancelled; /* guarded by places_mutex: the plan need not start any more */
 };
 
-/* Waits for a free place. Returns false if the plan was cancelled before. */
+/* Waits until fewer than PLANS_AT_ONCE modules are being planned. Returns false if the plan was
+ * cancelled meanwhile. */
 static bool claim_place(const sj_plan_ahead *ahead)
 {
     pthread_mutex_lock(&places_mutex);
-    while (places_used == PLANS_AT_ONCE && !ahead->is_given_up) {
+    while (places_used == PLANS_AT_ONCE && !ahead->is_cancelled) {
         pthread_cond_wait(&place_freed, &places_mutex);
     }
-    const bool is_pool_slot = places_used < PLANS_AT_ONCE;
-    places_used += is_pool_slot;
+    const bool has_place = places_used < PLANS_AT_ONCE;
+    places_used += has_place;
     pthread_mutex_unlock(&places_mutex);
-    return is_pool_slot;
+    return has_place;
 }
 
 static void free_place(void)
@@ -46,15 +49,16 @@ static void free_place(void)
     pthread_mutex_unlock(&places_mutex);
 }
 
-static void give_up(sj_plan_ahead *ahead)
+static void cancel(sj_plan_ahead *ahead)
 {
     pthread_mutex_lock(&places_mutex);
-    ahead->is_given_up = true;
+    ahead->is_cancelled = true;
     pthread_cond_broadcast(&place_freed);
     pthread_mutex_unlock(&places_mutex);
 }
 
-/* If the plan cannot be made or stored, the next caller plans again and reports the reason. */
+/* The thread that plans a module. It ignores errors: the next caller of sj_plan_make plans again
+ * and reports the reason. */
 static void *plan_module(void *context)
 {
     sj_plan_ahead *ahead = context;
@@ -77,32 +81,32 @@ sj_status sj_plan_ahead_start(const sj_planner_options *options, sj_plan_ahead *
     if (strlen(options->module_path) >= PATH_MAX) {
         return SJ_ELIMIT;
     }
-    sj_plan_ahead *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_plan_ahead *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    made->options = *options;
-    snprintf(made->path, sizeof(made->path), "%s", options->module_path);
-    made->options.module_path = made->path;
-    pthread_mutex_init(&made->mutex, NULL);
+    created->options = *options;
+    snprintf(created->path, sizeof(created->path), "%s", options->module_path);
+    created->options.module_path = created->path;
+    pthread_mutex_init(&created->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&made->ended, &attributes);
+    pthread_cond_init(&created->ended, &attributes);
     pthread_condattr_destroy(&attributes);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int problem = pthread_create(&made->thread, NULL, plan_module, made);
+    const int problem = pthread_create(&created->thread, NULL, plan_module, created);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0) {
-        pthread_cond_destroy(&made->ended);
-        pthread_mutex_destroy(&made->mutex);
-        free(made);
+        pthread_cond_destroy(&created->ended);
+        pthread_mutex_destroy(&created->mutex);
+        free(created);
         return SJ_ENOMEM;
     }
-    *ahead = made;
+    *ahead = created;
     return SJ_OK;
 }
 
@@ -138,7 +142,7 @@ bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms)
 void sj_plan_ahead_free(sj_plan_ahead *ahead)
 {
     if (ahead != NULL) {
-        give_up(ahead);
+        cancel(ahead);
         pthread_join(ahead->thread, NULL);
         pthread_cond_destroy(&ahead->ended);
         pthread_mutex_destroy(&ahead->mutex);

@@ -6,25 +6,25 @@
 
 typedef struct sj_plan_ahead sj_plan_ahead;
 
-/* Starts to plan a module for the cache of `options`, on a thread that blocks all signals. Two
- * modules are planned at once; others start when one of these has ended. The texts of `options`,
- * except the path, are borrowed until sj_plan_ahead_free. The plan is not filtered. Returns
- * SJ_ENOMEM, or SJ_ELIMIT if the path is too long. */
+/* Starts a thread that plans a module and stores the plan in the cache of `options`. The thread
+ * blocks all signals. At most two modules are planned at once; further ones wait. The strings of
+ * `options`, except the module's path, are borrowed until sj_plan_ahead_free. Returns SJ_ENOMEM, or
+ * SJ_ELIMIT if the path is too long. */
 SJ_MUST_CHECK sj_status sj_plan_ahead_start(const sj_planner_options *options,
                                             sj_plan_ahead **ahead);
 
-/* True if it plans the module at `path`; NULL is allowed. */
+/* True if `ahead` plans the module at `path`. `ahead` may be NULL. */
 bool sj_plan_ahead_is_of(const sj_plan_ahead *ahead, const char *path);
 
 /* Returns the path of the module; borrowed. */
 const char *sj_plan_ahead_path(const sj_plan_ahead *ahead);
 
-/* Waits for the plan, up to `most_ms`. Returns true if the plan exists or has failed.
+/* Waits up to `most_ms` for the plan. Returns true if the plan exists or has failed.
  * Thread-safe. */
 bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms);
 
-/* Waits for the plan and frees it. A plan that has not started, because two others are being made,
- * is cancelled. NULL is allowed. */
+/* Waits for the plan and frees `ahead`, which may be NULL. If the plan waits for other plans to
+ * end, cancels it. */
 void sj_plan_ahead_free(sj_plan_ahead *ahead);
 
 #endif

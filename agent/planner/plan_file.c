@@ -30,7 +30,7 @@ static uint64_t align_offset(uint64_t offset)
     return (offset + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
 }
 
-static plan_layout lay_out(const sj_builder *builder, const char *module_path)
+static plan_layout compute_layout(const sj_builder *builder, const char *module_path)
 {
     const sj_module *module = builder->module;
     plan_layout layout = {.functions = align_offset(sizeof(sj_plan_header)), .strings_bytes = 1};
@@ -87,7 +87,7 @@ sj_status sj_plan_serialize(const sj_builder *builder, const char *module_path, 
                             sj_plan *plan)
 {
     const sj_module *module = builder->module;
-    const plan_layout layout = lay_out(builder, module_path);
+    const plan_layout layout = compute_layout(builder, module_path);
     if (layout.size > UINT32_MAX) {
         return SJ_ELIMIT;
     }
@@ -161,15 +161,15 @@ void sj_plan_free(sj_plan *plan)
 static bool write_all(int file, const char *bytes, size_t size)
 {
     while (size > 0) {
-        const ssize_t wrote = write(file, bytes, size);
-        if (wrote <= 0) {
-            if (wrote < 0 && errno == EINTR) {
+        const ssize_t written_bytes = write(file, bytes, size);
+        if (written_bytes <= 0) {
+            if (written_bytes < 0 && errno == EINTR) {
                 continue;
             }
             return false;
         }
-        bytes += wrote;
-        size -= (size_t)wrote;
+        bytes += written_bytes;
+        size -= (size_t)written_bytes;
     }
     return true;
 }
@@ -177,8 +177,8 @@ static bool write_all(int file, const char *bytes, size_t size)
 sj_status sj_plan_write(const sj_plan *plan, const char *path, sj_error *error)
 {
     char temporary[SJ_PLAN_PATH_BYTES];
-    const int wrote = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    if (wrote < 0 || (size_t)wrote >= sizeof(temporary)) {
+    const int path_length = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    if (path_length < 0 || (size_t)path_length >= sizeof(temporary)) {
         return sj_fail(error, SJ_ELIMIT, "plan path %s is too long", path);
     }
     const int file = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The two steps that take most of the time. */
+/* Runs the two steps that take most of the time, and reports their progress. */
 static sj_status plan_functions(const sj_planner_options *options, sj_builder *builder)
 {
     sj_module *module = builder->module;
@@ -56,10 +56,12 @@ uint32_t sj_plan_threads(void)
     cpu_set_t processors;
     const int count = sched_getaffinity(0, sizeof(processors), &processors) == 0
                           ? CPU_COUNT(&processors)
-                          : 1; /* also if there are more than the set can hold */
+                          : 1; /* also if there are more processors than the set can hold */
     return count < SJ_PIECES_MOST_THREADS ? (uint32_t)count : (uint32_t)SJ_PIECES_MOST_THREADS;
 }
 
+/* Maps the cached plan of the module. Writes to `path` where the plan is cached, or "" if it cannot
+ * be cached. */
 static bool load_cached(const sj_planner_options *options, char path[SJ_PLAN_PATH_BYTES],
                         sj_plan *plan)
 {
@@ -99,8 +101,8 @@ bool sj_plan_is_cached(const sj_planner_options *options)
     return is_named && access(path, R_OK) == 0;
 }
 
-/* Makes the plan writable by copying a mapped one. */
-static sj_status own_plan(sj_plan *plan)
+/* Makes the plan writable: replaces a mapped plan by a copy. */
+static sj_status make_writable(sj_plan *plan)
 {
     if (!plan->mapped) {
         return SJ_OK;
@@ -117,12 +119,14 @@ static sj_status own_plan(sj_plan *plan)
     return SJ_OK;
 }
 
-/* Parts of functions, and functions that the compiler adds, cannot be selected. */
+/* False for cold parts of functions and for functions of the compiler and linker. A policy cannot
+ * select them. */
 static bool is_selectable(const sj_plan_function *function)
 {
     return function->own_skip != SJ_SKIP_COLD_PART && function->own_skip != SJ_SKIP_RUNTIME_SUPPORT;
 }
 
+/* Returns the skip reason of function `index` with this selection. */
 static uint8_t skip_for(const sj_plan *plan, uint32_t index, sj_function_wanted wanted,
                         void *context)
 {
@@ -140,8 +144,8 @@ sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context
         if (skip == sj_plan_functions(plan->header)[i].skip) {
             continue;
         }
-        if (!is_changed) { /* a matching cached plan is not copied */
-            SJ_TRY(own_plan(plan));
+        if (!is_changed) { /* copies a cached plan only if a mark changes */
+            SJ_TRY(make_writable(plan));
             is_changed = true;
         }
         ((sj_plan_function *)(uintptr_t)sj_plan_functions(plan->header))[i].skip = skip;
@@ -156,7 +160,7 @@ sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context
     return SJ_OK;
 }
 
-/* Every plan contains receivers. Removes them if they are not wanted. */
+/* Removes the receivers, which every plan contains. */
 static sj_status clear_receivers(sj_plan *plan)
 {
     const sj_plan_function *functions = sj_plan_functions(plan->header);
@@ -167,7 +171,7 @@ static sj_status clear_receivers(sj_plan *plan)
     if (first == plan->header->function_count) {
         return SJ_OK;
     }
-    SJ_TRY(own_plan(plan));
+    SJ_TRY(make_writable(plan));
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
     for (uint32_t i = first; i < header->function_count; i++) {
         ((sj_plan_function *)(uintptr_t)sj_plan_functions(header))[i].receiver = 0;
@@ -176,8 +180,8 @@ static sj_status clear_receivers(sj_plan *plan)
     return SJ_OK;
 }
 
-/* Sets the values of a function. The arguments of a method are counted after its selector; if the
- * receiver is unknown, the method has no values. Its calls are not distinguished by receivers. */
+/* Sets the values of a function that are recorded. Arguments of a method are counted after its
+ * selector, so they need a known receiver. A method with values does not record its receiver. */
 static sj_status set_values(const sj_planner_options *options, const sj_plan_header *header,
                             sj_plan_function *function)
 {
@@ -188,7 +192,7 @@ static sj_status set_values(const sj_planner_options *options, const sj_plan_hea
                            function->offset, listed));
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT ||
-                               /* applies to all texts, including the result */
+                               /* a limit applies to all texts, also to that of the result */
                                sj_place_is_limit(listed[i]);
         if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
             function->values[used++] = listed[i];
@@ -203,7 +207,7 @@ static sj_status set_values(const sj_planner_options *options, const sj_plan_hea
 
 static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan)
 {
-    SJ_TRY(own_plan(plan));
+    SJ_TRY(make_writable(plan));
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
     for (uint32_t i = 0; i < header->function_count; i++) {
@@ -240,7 +244,7 @@ sj_status sj_plan_add_values(sj_plan *plan, sj_function_values add, void *contex
                              uint32_t *count)
 {
     *count = 0;
-    SJ_TRY(own_plan(plan));
+    SJ_TRY(make_writable(plan));
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
     const sj_status status = add_values(header, add, context, marks, count);
     header->crc32c = sj_plan_crc(header, plan->size_bytes);
@@ -284,7 +288,7 @@ sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan, sj_erro
         }
     }
     sj_module_close(&module);
-    /* If the cache cannot be written, only time is lost. */
+    /* Ignores errors of writing the cache: the next process plans again. */
     if (status == SJ_OK && cached[0] != 0 && sj_plan_write(plan, cached, NULL) != SJ_OK) {
         plan->from_cache = false;
     }

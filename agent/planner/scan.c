@@ -12,23 +12,24 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Design notes. One pass disassembles all code in pieces. Each piece has one thread and its own
- * list of instructions; the lists are joined afterwards. Marks are bits that the pass only sets and
- * never reads, so their order does not matter. Other findings go into lists, which are joined in
- * the order of the text. So the result does not depend on the number of threads. Pieces start at
- * word boundaries of the bit sets, so each word of code_starts belongs to one piece. */
+/* Design notes. One pass disassembles all code in pieces. One thread scans a piece, which has its
+ * own list of instructions. The lists are joined afterwards. Marks are bits that the pass sets and
+ * does not read, so the order of the pieces does not matter. Other results go into lists, which are
+ * joined in the order of the text. So the result does not depend on the number of threads. Pieces
+ * start at word boundaries of the bit sets, so each word of code_starts belongs to one piece. */
 
 enum { LEAST_PIECE_BYTES = 1 << 14, WORD_BITS = 64 };
 
 typedef struct scan_piece {
-    sj_module module; /* a copy whose instructions are those of the piece */
+    sj_module module; /* a copy of the module with its own list of instructions */
     sj_decoder decoder;
     sj_found_links found;
     uint32_t first_range;
-    uint32_t last_range; /* one past the last */
-    uint32_t start;      /* start of its text: the code before a range belongs to the range */
+    uint32_t last_range; /* one past the last range */
+    uint32_t start; /* start of the piece's text; code between two ranges belongs to the piece of
+                       the second range */
     uint32_t end;
-    size_t first_code; /* index in the whole module */
+    size_t first_code; /* index of the piece's first instruction in the whole module */
 } scan_piece;
 
 typedef struct scan {
@@ -37,9 +38,10 @@ typedef struct scan {
     scan_piece *pieces;
     uint32_t piece_count;
     sj_progress_work work;
-    _Atomic uint64_t scanned; /* number of ranges */
+    _Atomic uint64_t scanned; /* number of scanned ranges */
 } scan;
 
+/* Marks the target of a branch. Keeps a jump that leaves its range for later steps. */
 static sj_status record_branch(scan_piece *piece, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = &piece->module;
@@ -62,8 +64,9 @@ static sj_status record_branch(scan_piece *piece, uint32_t range_index, const sj
     return SJ_OK;
 }
 
-/* Records an address that code takes. Only a function's own code can name its labels. So a label
- * inside another range counts only if that range turns out to be a part of the same function. */
+/* Records an address that code takes. Only a function's own code can take the address of its
+ * labels. So an address inside another range is a label only if that range turns out to be a part
+ * of the same function. */
 static sj_status record_address(scan_piece *piece, uint32_t range_index, int64_t target)
 {
     sj_module *module = &piece->module;
@@ -79,12 +82,13 @@ static sj_status record_address(scan_piece *piece, uint32_t range_index, int64_t
     return SJ_OK;
 }
 
+/* Records what an instruction says about its range and about other places. */
 static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = &piece->module;
     sj_code_range *range = &module->ranges[range_index];
     if (module->is_generated && sj_code_is_final(code)) {
-        sj_mark(module, sj_code_end(code), false); /* a handler may start here */
+        sj_mark(module, sj_code_end(code), false); /* an exception handler may start here */
     }
     switch (code->kind) {
     case SJ_CODE_CALL:
@@ -109,7 +113,8 @@ static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_c
     return (code->flags & SJ_CODE_BRANCH) != 0 ? record_branch(piece, range_index, code) : SJ_OK;
 }
 
-/* Moves to the row for an address, or past the range. Without a range there is no rule. */
+/* Advances `*row` to the row of an address. True if the frame there is as at the function's entry.
+ * False if no unwind range contains the address. */
 static bool is_entry_frame(const sj_fde *fde, const sj_cfi_row **row, uint64_t address)
 {
     if (fde == NULL || address >= fde->end) {
@@ -121,6 +126,7 @@ static bool is_entry_frame(const sj_fde *fde, const sj_cfi_row **row, uint64_t a
     return (*row)->is_entry;
 }
 
+/* Disassembles a range into the piece's list of instructions. */
 static sj_status scan_range(scan_piece *piece, uint32_t range_index)
 {
     sj_module *module = &piece->module;
@@ -129,7 +135,7 @@ static sj_status scan_range(scan_piece *piece, uint32_t range_index)
     const sj_fde *fde = range->frame;
     const sj_cfi_row *row = fde != NULL ? sj_eh_frame_row(&module->unwind, fde, address) : NULL;
     const uint32_t end = range->start + range->size;
-    const bool is_fixed = module->elf.type == ET_EXEC; /* immediates may be addresses */
+    const bool is_fixed = module->elf.type == ET_EXEC; /* immediate operands may be addresses */
     SJ_TRY(sj_array_reserve(&module->codes, &module->code_capacity, module->code_count, range->size,
                             sizeof(*module->codes)));
     range->first_code = (uint32_t)module->code_count;
@@ -157,7 +163,6 @@ static sj_status scan_range(scan_piece *piece, uint32_t range_index)
     return SJ_OK;
 }
 
-/* Large pages, if available, cause fewer faults. */
 void sj_prefer_large_pages(void *items, size_t bytes)
 {
     enum { PAGE_BYTES = 4096 };
@@ -177,6 +182,7 @@ static sj_code *allocate_codes(size_t count)
     return codes;
 }
 
+/* Disassembles the ranges of a piece, and the code between them if flags are followed. */
 static sj_status scan_ranges(scan *state, scan_piece *piece)
 {
     sj_module *module = &piece->module;
@@ -192,19 +198,19 @@ static sj_status scan_ranges(scan *state, scan_piece *piece)
             end = module->ranges[i].start + module->ranges[i].size;
             const uint64_t done =
                 1 + atomic_fetch_add_explicit(&state->scanned, 1, memory_order_relaxed);
-            sj_progress_reach(state->work, done); /* one of the threads shows it */
+            sj_progress_reach(state->work, done); /* one of the threads reports it */
         }
     }
     return SJ_OK;
 }
 
-static sj_status scan_piece_of(void *context, uint32_t number)
+static sj_status scan_one_piece(void *context, uint32_t number)
 {
     scan *state = context;
     scan_piece *piece = &state->pieces[number];
     sj_module *module = &piece->module;
     *module = *state->module;
-    /* An instruction has four bytes on average; ranges add the capacity that they need. */
+    /* Instructions have four bytes on average. Ranges reserve the capacity that they need. */
     module->code_capacity = (piece->end - piece->start) / 3 + 64;
     module->codes = allocate_codes(module->code_capacity);
     if (module->codes == NULL) {
@@ -217,14 +223,15 @@ static sj_status scan_piece_of(void *context, uint32_t number)
     return status;
 }
 
-/* Chooses the pieces. Without a good place to cut, a piece is longer. */
-static void cut_text(scan *state, uint32_t most)
+/* Divides the text into at most `piece_limit` pieces. A piece ends behind a range, at a word
+ * boundary of the bit sets. */
+static void divide_text(scan *state, uint32_t piece_limit)
 {
     const sj_module *module = state->module;
-    const uint32_t share = module->text_bytes / most;
+    const uint32_t share = module->text_bytes / piece_limit;
     const uint32_t bytes = share > LEAST_PIECE_BYTES ? share : LEAST_PIECE_BYTES;
     scan_piece next = {0};
-    for (uint32_t i = 1; i < module->range_count && state->piece_count + 1 < most; i++) {
+    for (uint32_t i = 1; i < module->range_count && state->piece_count + 1 < piece_limit; i++) {
         const uint32_t end = module->ranges[i - 1].start + module->ranges[i - 1].size;
         if (end % WORD_BITS == 0 && end - next.start >= bytes) {
             next.last_range = i;
@@ -238,7 +245,7 @@ static void cut_text(scan *state, uint32_t most)
     state->pieces[state->piece_count++] = next;
 }
 
-/* Moves the instructions of a piece to their place in the module. */
+/* Moves the instructions of a piece to the list of the whole module. */
 static sj_status move_piece(void *context, uint32_t number)
 {
     scan *state = context;
@@ -261,28 +268,29 @@ static sj_status move_piece(void *context, uint32_t number)
     return SJ_OK;
 }
 
-static sj_status append_links(sj_links *links, const sj_links *more, uint32_t first_code)
+static sj_status append_links(sj_links *links, const sj_links *added, uint32_t first_code)
 {
-    SJ_TRY(sj_array_reserve(&links->items, &links->capacity, links->count, more->count,
+    SJ_TRY(sj_array_reserve(&links->items, &links->capacity, links->count, added->count,
                             sizeof(*links->items)));
-    for (size_t i = 0; i < more->count; i++) {
-        links->items[links->count] = more->items[i];
+    for (size_t i = 0; i < added->count; i++) {
+        links->items[links->count] = added->items[i];
         links->items[links->count++].to += first_code;
     }
     return SJ_OK;
 }
 
+/* Joins the lists of all pieces. */
 static sj_status join_pieces(scan *state)
 {
     sj_module *module = state->module;
     size_t count = 0;
     for (uint32_t i = 0; i < state->piece_count; i++) {
         scan_piece *piece = &state->pieces[i];
-        const sj_found_links *more = &piece->found;
+        const sj_found_links *added = &piece->found;
         piece->first_code = count;
         count += piece->module.code_count;
-        SJ_TRY(append_links(&state->found->jumps, &more->jumps, (uint32_t)piece->first_code));
-        SJ_TRY(append_links(&state->found->labels, &more->labels, 0));
+        SJ_TRY(append_links(&state->found->jumps, &added->jumps, (uint32_t)piece->first_code));
+        SJ_TRY(append_links(&state->found->labels, &added->labels, 0));
     }
     if (count > UINT32_MAX) {
         return SJ_ELIMIT;
@@ -304,15 +312,16 @@ static sj_status join_pieces(scan *state)
 
 sj_status sj_scan_code(sj_module *module, sj_found_links *found)
 {
-    const uint32_t most = module->machine->scans_in_order ? 1 : sj_pieces_count(module->threads);
+    const uint32_t piece_limit =
+        module->machine->scans_in_order ? 1 : sj_pieces_count(module->threads);
     scan state = {.module = module,
                   .found = found,
-                  .pieces = calloc(most, sizeof(*state.pieces)),
+                  .pieces = calloc(piece_limit, sizeof(*state.pieces)),
                   .work = sj_progress_begin(module->range_count)};
     sj_status status = SJ_ENOMEM;
     if (state.pieces != NULL) {
-        cut_text(&state, most);
-        status = sj_pieces_run(module->threads, state.piece_count, scan_piece_of, &state);
+        divide_text(&state, piece_limit);
+        status = sj_pieces_run(module->threads, state.piece_count, scan_one_piece, &state);
     }
     if (status == SJ_OK) {
         status = join_pieces(&state);

@@ -4,9 +4,9 @@
 #include "proto/base/array.h"
 
 /* Design notes. A stub is a list of operations (plan.h), because the agent has no disassembler. The
- * operations name every displacement. Short jumps become long ones. A call at an entry becomes a
- * push of the original return address and a jump. A stub that other stubs jump to is made before
- * them. */
+ * operations describe every displacement. A short jump becomes a long jump. A call at an entry
+ * becomes a push of the original return address and a jump. A stub that other stubs jump to is made
+ * before them. */
 
 enum { OPERATION_MAX_BYTES = 64, LONG_JUMP_BYTES = 5, LONG_JUMP_IF_BYTES = 6, MODRM_REG_SHIFT = 3 };
 
@@ -28,6 +28,8 @@ static sj_writer begin_operation(sj_builder *builder, sj_plan_operation operatio
     return writer;
 }
 
+/* Adds a written operation to the open stub. `code_bytes` is an upper bound of the size of its
+ * code. */
 static void end_operation(sj_builder *builder, const sj_writer *writer, uint32_t code_bytes)
 {
     if (!writer->bad) {
@@ -137,7 +139,7 @@ void sj_emit_label(sj_builder *builder, uint32_t label)
     end_operation(builder, &writer, 0);
 }
 
-/* Writes the number of a stub, and records its place. */
+/* Writes the number of a stub, and adds its position to builder->uses. */
 static void write_stub(sj_builder *builder, sj_writer *writer, uint32_t stub)
 {
     if (builder->status == SJ_OK) {
@@ -224,21 +226,21 @@ static size_t varint_bytes(uint32_t value)
     return bytes;
 }
 
-/* Copies operations of another builder up to `end`. */
-static void append_operations(sj_builder *builder, const sj_builder *made, size_t from, size_t end)
+/* Appends the bytes `from` to `end` of another builder's operations. */
+static void append_operations(sj_builder *builder, const sj_builder *other, size_t from, size_t end)
 {
     if (builder->status == SJ_OK) {
         builder->status = sj_array_reserve(&builder->operations, &builder->operations_capacity,
                                            builder->operations_bytes, end - from, 1);
     }
     if (builder->status == SJ_OK && end > from) {
-        memcpy(builder->operations + builder->operations_bytes, made->operations + from,
+        memcpy(builder->operations + builder->operations_bytes, other->operations + from,
                end - from);
         builder->operations_bytes += end - from;
     }
 }
 
-/* A stub number may be longer if more stubs precede the stub. */
+/* Appends a stub number. It may be longer than before, because more stubs precede the stub. */
 static void append_number(sj_builder *builder, uint32_t stub)
 {
     sj_writer writer = reserve_operation(builder);
@@ -246,9 +248,9 @@ static void append_number(sj_builder *builder, uint32_t stub)
     builder->operations_bytes += writer.bad ? 0 : sj_writer_used(&writer);
 }
 
-/* Appends one stub. `use` is the first stub number at or after its start. Returns the first one
- * after it. */
-static size_t append_stub(sj_builder *builder, const sj_builder *made, const sj_plan_stub *stub,
+/* Appends a stub. `use` is the index of the first stub number at or behind the stub's start.
+ * Returns the index of the first one behind the stub. */
+static size_t append_stub(sj_builder *builder, const sj_builder *other, const sj_plan_stub *stub,
                           size_t use, uint32_t stub_base)
 {
     sj_plan_stub *added = &builder->stubs[builder->stub_count++];
@@ -256,34 +258,34 @@ static size_t append_stub(sj_builder *builder, const sj_builder *made, const sj_
     size_t at = stub->operations;
     *added = *stub;
     added->operations = (uint32_t)builder->operations_bytes;
-    for (; use < made->use_count && made->uses[use].at < end; use++) {
-        const sj_stub_use *number = &made->uses[use];
-        append_operations(builder, made, at, number->at);
+    for (; use < other->use_count && other->uses[use].at < end; use++) {
+        const sj_stub_use *number = &other->uses[use];
+        append_operations(builder, other, at, number->at);
         append_number(builder, stub_base + number->stub);
         at = number->at + varint_bytes(number->stub);
     }
-    append_operations(builder, made, at, end);
+    append_operations(builder, other, at, end);
     added->operations_bytes = (uint32_t)(builder->operations_bytes - added->operations);
     return use;
 }
 
-sj_status sj_builder_append(sj_builder *builder, const sj_builder *made, uint32_t first,
+sj_status sj_builder_append(sj_builder *builder, const sj_builder *other, uint32_t first,
                             uint32_t last)
 {
     const uint32_t stub_base = (uint32_t)builder->stub_count;
     const uint32_t patch_base = (uint32_t)builder->patch_count;
     size_t use = 0;
-    SJ_TRY(made->status);
+    SJ_TRY(other->status);
     SJ_TRY(sj_array_reserve(&builder->stubs, &builder->stub_capacity, builder->stub_count,
-                            made->stub_count, sizeof(*builder->stubs)));
+                            other->stub_count, sizeof(*builder->stubs)));
     SJ_TRY(sj_array_reserve(&builder->patches, &builder->patch_capacity, builder->patch_count,
-                            made->patch_count, sizeof(*builder->patches)));
-    for (size_t i = 0; i < made->stub_count; i++) {
-        use = append_stub(builder, made, &made->stubs[i], use, stub_base);
+                            other->patch_count, sizeof(*builder->patches)));
+    for (size_t i = 0; i < other->stub_count; i++) {
+        use = append_stub(builder, other, &other->stubs[i], use, stub_base);
     }
-    for (size_t i = 0; i < made->patch_count; i++) {
+    for (size_t i = 0; i < other->patch_count; i++) {
         sj_plan_patch *patch = &builder->patches[builder->patch_count++];
-        *patch = made->patches[i];
+        *patch = other->patches[i];
         patch->stub += stub_base;
         patch->via += patch->kind == SJ_PATCH_JUMP8 ? patch_base : 0;
     }

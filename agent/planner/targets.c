@@ -8,14 +8,15 @@
 
 enum { BIT_SETS = 8 };
 
-/* State of the steps. */
+/* State of sj_module_find_targets. */
 typedef struct search {
     sj_module *module;
     sj_found_links found;
-    uint32_t landing_range;
+    uint32_t landing_range; /* range of the function whose landing pads are visited */
     sj_status status;
 } search;
 
+/* Allocates all bit sets in one block, and the index of instructions. */
 static sj_status allocate_bits(sj_module *module)
 {
     const size_t words = module->text_bytes / 64 + 2;
@@ -36,6 +37,7 @@ static sj_status allocate_bits(sj_module *module)
     return module->first_codes != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
+/* Marks a landing pad. Links the range of its function with the pad's range. */
 static void visit_landing_pad(void *context, uint64_t pad)
 {
     search *state = context;
@@ -49,6 +51,7 @@ static void visit_landing_pad(void *context, uint64_t pad)
     }
 }
 
+/* Marks starts of ranges, symbols, landing pads and addresses in data. */
 static sj_status mark_known_places(search *state)
 {
     sj_module *module = state->module;
@@ -71,6 +74,8 @@ static sj_status mark_known_places(search *state)
     return state->status;
 }
 
+/* Links the ranges of a jump that leaves its range, unless it leads to the start of a function. A
+ * range may turn out to be a cold part. */
 static sj_status link_jump(search *state, uint32_t from, const sj_code *code)
 {
     sj_module *module = state->module;
@@ -98,7 +103,8 @@ static sj_status link_jump(search *state, uint32_t from, const sj_code *code)
     return sj_links_add(&state->found.strong, from, to);
 }
 
-/* Data and immediates may look like an address. A label never lies inside an instruction. */
+/* Sets has_labels and has_entries of ranges. Ignores addresses inside of instructions, because data
+ * and immediate operands may look like addresses. */
 static void mark_labels(sj_module *module, const sj_links *labels)
 {
     for (size_t i = 0; i < labels->count; i++) {
@@ -126,7 +132,7 @@ static void mark_labels(sj_module *module, const sj_links *labels)
     }
 }
 
-/* LLVM outlines cold blocks as functions, which are called. */
+/* Turns cold parts that are called into functions: LLVM outlines cold blocks as functions. */
 static void find_outlined(sj_module *module)
 {
     for (size_t i = 0; i < module->range_count; i++) {
@@ -141,7 +147,7 @@ static void find_outlined(sj_module *module)
 static sj_status link_jumps(search *state)
 {
     const sj_module *module = state->module;
-    /* Two rounds: the first one may find parts whose starts the second one can join. */
+    /* The first round may find cold parts. The second round then joins jumps to their starts. */
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < state->found.jumps.count; i++) {
             const sj_link *jump = &state->found.jumps.items[i];
@@ -162,15 +168,15 @@ static sj_status find_targets(search *state)
     SJ_TRY(sj_join_parts(module, &state->found.strong, &state->found.weak));
     mark_labels(module, &state->found.labels);
     SJ_TRY(sj_decide_ranges(module));
-    if (!module->is_generated) { /* handlers may start with no-ops */
+    if (!module->is_generated) { /* exception handlers of generated code may start with no-ops */
         SJ_TRY(sj_find_padding(module));
     }
     return module->follows_flags ? sj_find_dead_flags(module) : SJ_OK;
 }
 
-/* Code without symbols and unwind rules must be read for the flags alone. If most of a large text
- * is such code, reading it takes longer than everything else, and finds data that look like readers
- * of flags. */
+/* True if most of a large text is code without symbols and unwind rules. Such code is disassembled
+ * only to find readers of the flags. In such a module that would take longer than all other steps,
+ * and data would look like readers. */
 static bool is_mostly_unowned(const sj_module *module)
 {
     enum { LARGE_BYTES = 32 << 20 };

@@ -1,10 +1,10 @@
-/* Steps of sj_module_find_targets, one file each. */
+/* Steps of sj_module_find_targets, each in its own file. */
 #ifndef SJ_AGENT_PLANNER_TARGETS_H
 #define SJ_AGENT_PLANNER_TARGETS_H
 
 #include "agent/planner/module.h"
 
-/* A range whose code leads into another range, or to a cold part. */
+/* A link from a range to another one. The lists of sj_found_links say what the numbers are. */
 typedef struct sj_link {
     uint32_t from;
     uint32_t to;
@@ -20,18 +20,19 @@ SJ_MUST_CHECK sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to
 
 typedef struct sj_jump_tables sj_jump_tables; /* jump_tables.h */
 
-/* Findings of the scan in addition to marks. */
+/* Results of the scan, in addition to bits of the module. */
 typedef struct sj_found_links {
-    sj_links jumps;  /* from = range, to = code: jumps that leave their range */
-    sj_links strong; /* ranges, as for sj_join_parts */
-    sj_links weak;
-    sj_links labels; /* from = range, to = offset in another range whose address the code takes */
+    sj_links jumps;  /* jumps that leave their range; from: range, to: index of the instruction */
+    sj_links strong; /* pairs of ranges for sj_join_parts */
+    sj_links weak;   /* pairs of ranges for sj_join_parts */
+    sj_links labels; /* addresses that code takes; from: range, to: offset in another range */
 } sj_found_links;
 
-/* Frees all of them. */
+/* Frees the lists. */
 void sj_links_free(sj_found_links *found);
 
-/* Marks an address that control may reach. `is_addressed`: its address is taken. */
+/* Marks an offset that control may reach. `is_addressed` says that code or data takes its
+ * address. */
 static inline void sj_mark(sj_module *module, int64_t offset, bool is_addressed)
 {
     if (sj_module_holds(module, offset)) {
@@ -43,31 +44,35 @@ static inline void sj_mark(sj_module *module, int64_t offset, bool is_addressed)
     }
 }
 
-/* Disassembles all code, marks its targets and fills `found`, on as many threads as the module
- * allows. SJ_ENOMEM. */
+/* Disassembles all code, marks its targets and fills `found`. Uses up to module->threads threads.
+ * Returns SJ_ENOMEM, SJ_ELIMIT for more than 2^32 instructions, or an error of sj_decoder_open. */
 SJ_MUST_CHECK sj_status sj_scan_code(sj_module *module, sj_found_links *found);
 
-/* Tells the kernel that memory will be filled completely. */
+/* Asks the kernel for huge pages, which cause fewer page faults. For memory that will be filled
+ * completely. */
 void sj_prefer_large_pages(void *items, size_t bytes);
 
-/* Marks the targets of relocations and (without position independence) of data. */
+/* Marks the addresses in relocations, and in the data of programs at fixed addresses. */
 void sj_mark_data(sj_module *module);
 
-/* Assigns every cold part to its function. `strong` links are jumps. `weak` links come from tables
- * and count only for parts without a jump to them. SJ_ENOMEM. */
+/* Assigns every cold part to its function. `strong` links come from jumps and landing pads. `weak`
+ * links come from jump tables; they join only parts that have no function yet. Returns SJ_ENOMEM if
+ * out of memory. */
 SJ_MUST_CHECK sj_status sj_join_parts(sj_module *module, sj_links *strong, const sj_links *weak);
 
-/* Excludes functions with code or jumps that are not understood. SJ_ENOMEM. */
+/* Excludes functions whose code cannot be decoded or whose exits are unknown. Returns SJ_ENOMEM if
+ * out of memory. */
 SJ_MUST_CHECK sj_status sj_decide_ranges(sj_module *module);
 
-/* Decides for every function whether the status flags are dead at its entry and when it returns.
- * Call it last. SJ_ENOMEM. */
+/* Sets dead_flags_at_entry and dead_flags_at_return of every function. Call it last. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_find_dead_flags(sj_module *module);
 
-/* True if the flags are overwritten before any read when control continues at an offset. */
+/* True if the code from an offset on overwrites the status flags before it reads them. */
 bool sj_flags_are_dead(const sj_module *module, int64_t offset);
 
-/* Marks bytes between and inside ranges that are never executed. SJ_ENOMEM. */
+/* Marks bytes between and inside ranges that are never executed. Returns an error of
+ * sj_decoder_open. */
 SJ_MUST_CHECK sj_status sj_find_padding(sj_module *module);
 
 #endif

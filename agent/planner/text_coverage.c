@@ -1,5 +1,6 @@
 #include "agent/planner/text_coverage.h"
 
+/* Returns the bytes from `from` to `to`, or 0 if they are padding. */
 static uint64_t gap(uint64_t from, uint64_t to)
 {
     return to > from && to - from > SJ_TEXT_PADDING_BYTES ? to - from : 0;

@@ -10,14 +10,15 @@
 enum { SJ_TEXT_PADDING_BYTES = 63 };
 
 typedef struct sj_text_coverage {
-    uint64_t text_bytes;    /* of all executable sections */
-    uint64_t unknown_bytes; /* in no function, and not padding between functions */
+    uint64_t text_bytes;    /* size of the module's text */
+    uint64_t unknown_bytes; /* bytes outside of all functions, except padding between functions */
 } sj_text_coverage;
 
-/* Measures a checked plan. */
+/* Returns the coverage of a plan that has passed sj_plan_check. */
 sj_text_coverage sj_text_coverage_of(const sj_plan_header *plan);
 
-/* True if so much is unknown (4 KiB and a tenth) that a user would miss calls. */
+/* True if at least 4 KiB and a tenth of the text are unknown, so that many calls would be
+ * missing. */
 bool sj_text_coverage_is_poor(sj_text_coverage coverage);
 
 #endif

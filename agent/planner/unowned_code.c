@@ -4,11 +4,11 @@
 #include "proto/base/array.h"
 
 /* Design notes. Code without symbols and unwind tables (hand-written code, start files, linkage
- * tables) is not in a range, but it calls ranges and is called. So the text between two ranges is
- * disassembled, too. Data in it looks like code that is not understood. */
+ * tables) is not in a range. But it calls functions and is called. So the text between two ranges
+ * is disassembled, too. Data there looks like invalid code. */
 
-/* Zeros between sections and functions. If their number is uneven, decoding them as code would
- * consume the next byte. */
+/* True for a zero byte that is filler between sections or functions. A decoder would read zeros as
+ * instructions of two bytes: an uneven number of zeros would consume the next byte. */
 static bool is_zero_filler(const sj_module *module, uint32_t at)
 {
     enum { ALIGNMENT = 16 };

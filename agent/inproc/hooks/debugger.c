@@ -4,7 +4,7 @@
  * symbols for its code, and its unwind tables. A debugger may stop the process at any
  * moment, so an entry is complete before it is linked.
  *
- * gdb treats two frames at one stack address as the same frame if they have the same function. So
+ * gdb treats two stack frames at one address as the same frame if they have the same function. So
  * the code that stubs call has its own symbols. */
 #include "agent/inproc/hooks/debugger.h"
 
@@ -22,18 +22,18 @@
 
 enum { MOST_IMAGES = 1024, MOST_SYMBOLS = 16, NAMES_BYTES = 56 };
 
-/* Positions of the names in their section. */
+/* Offsets in `names`. */
 enum { NAME_TEXT = 1, NAME_FRAMES = 7, NAME_SYMBOLS = 17, NAME_NAMES = 25, NAME_STUBS = 33 };
 
 static const char names[NAMES_BYTES] = "\0.text\0.eh_frame\0.symtab\0.strtab\0sojourn_stubs";
 
 enum { SECTION_TEXT = 1, SECTION_FRAMES, SECTION_SYMBOLS, SECTION_NAMES, SECTIONS };
 
-/* The file that a debugger reads. */
+/* The ELF file, in memory, that a debugger reads. */
 typedef struct debug_image {
     ElfW(Ehdr) header;
     ElfW(Shdr) sections[SECTIONS];
-    ElfW(Sym) symbols[MOST_SYMBOLS]; /* the first is empty */
+    ElfW(Sym) symbols[MOST_SYMBOLS]; /* the first is ELF's null symbol */
     char names[NAMES_BYTES];
     uint8_t frames[SJ_UNWIND_FRAMES_BYTES];
 } debug_image;
@@ -56,8 +56,9 @@ typedef struct code_list {
 
 enum { CODE_LIST_VERSION = 1, ACTION_NONE = 0, ACTION_ADD = 1, ACTION_REMOVE = 2 };
 
-static const void *areas[MOST_IMAGES]; /* NULL: free */
-static uint32_t area_count; /* number of elements that were ever used; later pages take no memory */
+static const void *areas[MOST_IMAGES]; /* NULL: the element is free */
+static uint32_t
+    area_count; /* number of elements used so far; later elements of `files` take no memory yet */
 static struct {
     code_entry entry;
     debug_image image;
@@ -74,7 +75,7 @@ static __attribute__((noinline, used)) void __jit_debug_register_code(void) /* N
     __asm__ volatile("" ::: "memory");
 }
 
-static void tell(uint32_t action, code_entry *entry)
+static void notify_debugger(uint32_t action, code_entry *entry)
 {
     __jit_debug_descriptor.action = action;
     __jit_debug_descriptor.relevant = entry;
@@ -121,8 +122,9 @@ static void describe_sections(debug_image *image, uint64_t area, const sj_stub_a
                                            .sh_addralign = 1};
 }
 
-/* Writes a symbol for each stretch of code that stubs call, and for each that they do not call.
- * Returns the number of symbols, including the empty one. The last symbol covers the rest. */
+/* Writes one symbol for each run of map entries of one kind: code that stubs call, or other code.
+ * The last symbol extends to the end of the code. Returns the number of symbols, including the null
+ * symbol. */
 static uint32_t describe_symbols(debug_image *image, uint64_t area, const sj_stub_area *head)
 {
     const sj_stub_entry *entries = (const void *)(uintptr_t)(area + head->map);
@@ -166,8 +168,8 @@ static void write_image(debug_image *image, uint64_t area, const sj_stub_area *h
                                  frames_address(area));
 }
 
-/* Returns the index of an area. For NULL, returns the index of a free element. Returns MOST_IMAGES
- * if there is none. */
+/* Returns the index of `area` in `areas`. If `area` is NULL, returns the index of a free element.
+ * Returns MOST_IMAGES if there is none. */
 static uint32_t find_index(const void *area)
 {
     for (uint32_t i = 0; i < area_count; i++) {
@@ -198,7 +200,7 @@ void sj_debugger_add(const void *area)
         atomic_store(&first->previous, entry);
     }
     atomic_store(&__jit_debug_descriptor.first, entry);
-    tell(ACTION_ADD, entry);
+    notify_debugger(ACTION_ADD, entry);
 }
 
 void sj_debugger_remove(const void *area)
@@ -214,6 +216,6 @@ void sj_debugger_remove(const void *area)
     if (next != NULL) {
         atomic_store(&next->previous, previous);
     }
-    tell(ACTION_REMOVE, entry);
+    notify_debugger(ACTION_REMOVE, entry);
     areas[index] = NULL;
 }

@@ -11,28 +11,31 @@ typedef struct definition_search {
     const char *name;
     const char *version;
     uint32_t hash;
-    uint32_t named; /* symbols with that name */
-    uint32_t count; /* symbols with that version, too; if 2 or more, nothing is found */
+    uint32_t named; /* number of defined symbols with that name */
+    uint32_t count; /* number of those that match the version, too */
     uint8_t type;
     uint64_t address;
 } definition_search;
 
-/* Returns the name of a version that the module defines, or NULL if it has no name. */
+/* Returns the name of version `number` that the module defines, or NULL if the module does not
+ * define it. */
 static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
 {
     const uint8_t *at = (const uint8_t *)view->defined;
-    for (bool more = at != NULL; more;) {
+    for (bool has_more = at != NULL; has_more;) {
         const ElfW(Verdef) *entry = (const ElfW(Verdef) *)(const void *)at;
         if ((entry->vd_ndx & VERSION_MASK) == number && entry->vd_cnt != 0) {
             const ElfW(Verdaux) *detail = (const ElfW(Verdaux) *)(const void *)(at + entry->vd_aux);
             return view->strings + detail->vda_name;
         }
-        more = entry->vd_next != 0;
+        has_more = entry->vd_next != 0;
         at += entry->vd_next;
     }
     return NULL;
 }
 
+/* True if the symbol has the wanted version. If no version is wanted, or if the symbol has none,
+ * true unless the symbol is hidden. */
 static bool has_version(const definition_search *search, const sj_dynamic_view *view,
                         uint32_t symbol)
 {
@@ -44,7 +47,8 @@ static bool has_version(const definition_search *search, const sj_dynamic_view *
     return version != NULL && strcmp(version, search->version) == 0;
 }
 
-/* Counts a module without a hash table as two definitions, because it cannot be searched. */
+/* Counts a module without a hash table as two definitions and stops: the module cannot be searched,
+ * so no definition is certain. */
 static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     definition_search *search = context;
@@ -69,10 +73,12 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-static uint64_t resolve(const definition_search *search)
+/* Returns the address of the function that was found. Calls the resolver of an indirect function.
+ * Returns 0 for data, and if only the loader can resolve the function. */
+static uint64_t address_of_function(const definition_search *search)
 {
     if (search->type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
-        /* other machines need data that only the loader has */
+        /* On other machines a resolver needs arguments that only the loader has. */
         return ((uint64_t(*)(void))search->address)();
     }
     return search->type == STT_FUNC ? search->address : 0;
@@ -82,7 +88,7 @@ uint64_t sj_definition_find(const char *name, const char *version)
 {
     definition_search search = {.name = name, .version = version, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(search_module, &search);
-    return search.count == 1 ? resolve(&search) : 0;
+    return search.count == 1 ? address_of_function(&search) : 0;
 }
 
 /* Stops at the first module that defines the name. */
@@ -110,7 +116,7 @@ uint64_t sj_definition_oldest(const char *name)
 {
     definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(search_oldest, &search);
-    return search.named > 1 && search.address != 0 ? resolve(&search) : 0;
+    return search.named > 1 && search.address != 0 ? address_of_function(&search) : 0;
 }
 
 bool sj_definition_is_missing(const char *name)

@@ -1,12 +1,12 @@
-/* Dispatch hooks record a call where it is dispatched, if its target is not patched.
+/* Records calls where they are dispatched, for targets that are not patched.
  *
  * A dispatcher (objc_msg_lookup, objc_msgSend) is replaced by agent code. That code finds the
- * record of the message and jumps to sj_arch_dispatch_entry. This records the entry, replaces the
- * return address by sj_arch_return_thunk and jumps to the target. A table, indexed by the address
- * of the return slot, keeps the true return address. The thunk's unwind information reads that
- * table, so exceptions, forced unwinding, backtrace() and debuggers work without help. A slot
- * belongs to a stack address and not to a thread, so longjmp, coroutines and signal stacks need no
- * help either. */
+ * sj_dispatch_record of the message and jumps to sj_arch_dispatch_entry. sj_arch_dispatch_entry
+ * records the entry, replaces the return address by sj_arch_return_thunk and jumps to the target. A
+ * table of return slots, indexed by the stack address of the call, keeps the true return address.
+ * The thunk's unwind information reads that table, so exceptions, forced unwinding, backtrace() and
+ * debuggers work. A slot belongs to a stack address and not to a thread, so longjmp, coroutines and
+ * signal stacks work, too. */
 #ifndef SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 #define SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 
@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One dispatched function, which its stub enters. The assembly knows the offsets. */
+/* A function whose calls are recorded where they are dispatched. The assembly code uses the offsets
+ * of the members. */
 typedef struct sj_dispatch_record {
     void (*entry)(void); /* sj_arch_dispatch_entry */
     uint64_t target;     /* address of the called function */
@@ -28,21 +29,22 @@ enum { SJ_DISPATCH_STUB_BYTES = 32 };
 
 extern sj_return_slot *sj_return_regions[SJ_RETURN_REGIONS] __attribute__((visibility("hidden")));
 
-/* Reserves the region for return slots near `stack`. It reserves address space only; pages are
- * mapped at first use. Returns false if out of memory. Async-signal-safe, thread-safe. */
+/* Reserves address space for the return slots of the region that contains the stack address
+ * `stack`. The kernel allocates pages at first use. Returns false if out of memory.
+ * Async-signal-safe, thread-safe. */
 bool sj_return_slots_reserve(uint64_t stack);
 
 /* Unmaps all regions. The caller ensures that no call returns through a slot and that no other
  * thread runs. */
 void sj_return_slots_release(void);
 
-/* Returns the program's return address for `word`, which lies at the address `at` of a stack. If
- * the word is the thunk's address, that is the address in the slot, else the word itself. On
- * AArch64, where slots are indexed differently, it is always the word itself. Async-signal-safe,
- * thread-safe. */
+/* Returns the program's return address for `word`, which lies at the stack address `at`. If the
+ * word is the thunk's address and its slot holds an address, returns the slot's address, else
+ * `word`. On AArch64, where slots are indexed differently, always returns `word`.
+ * Async-signal-safe, thread-safe. */
 uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word);
 
-/* Returns the return address in the slot of the word at `at`, or 0 if there is none.
+/* Returns the return address in the slot of the stack address `at`, or 0 if the slot is empty.
  * Async-signal-safe, thread-safe. */
 uint64_t sj_return_slots_kept(uint64_t at);
 
@@ -50,20 +52,23 @@ uint64_t sj_return_slots_kept(uint64_t at);
  * address. */
 void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count);
 
-/* Stubs jump to it in the state of a call's first instruction. The machine's scratch register holds
- * the record (x86-64: %r11; AArch64: x16). It keeps every other register. On AArch64 it also loses
- * x9 to x15 and x17, in which no call passes anything. Without a slot the call is not recorded. */
+/* Stubs jump here with the registers and the stack of a function's first instruction. The machine's
+ * scratch register holds the record (x86-64: %r11; AArch64: x16). The code keeps every other
+ * register, except x9 to x15 and x17 on AArch64, in which no call passes anything. If no return
+ * slot can be reserved, the call is not recorded. */
 void sj_arch_dispatch_entry(void);
 
 /* Recorded calls return to this address. */
 void sj_arch_return_thunk(void);
 
-/* Start of the code that shares one description in the unwind table with the thunk. From
- * sj_arch_return_thunk_restored on, the description gives the caller as usual. Never called. */
+/* sj_arch_return_block is the start of the code that one description of the unwind table covers,
+ * with the thunk. From sj_arch_return_thunk_restored on, the true return address is restored.
+ * Neither is called. */
 void sj_arch_return_block(void);
 void sj_arch_return_thunk_restored(void);
 
-/* Writes SJ_DISPATCH_STUB_BYTES of code at `stub` that enter `record`. */
+/* Writes SJ_DISPATCH_STUB_BYTES of code at `stub`. The code loads the address of `record` and jumps
+ * to record->entry. */
 void sj_arch_write_stub(uint8_t *stub, const sj_dispatch_record *record);
 
 #endif

@@ -8,7 +8,8 @@
 
 enum { PAGE = 4096 };
 
-/* glibc relocates the addresses in a module's dynamic section, other loaders do not. */
+/* Returns the address for the value of a dynamic entry. glibc adds the bias to such values when it
+ * loads a module; other loaders do not. */
 static uint64_t dynamic_address(const sj_dynamic_view *view, uint64_t value)
 {
     return value < view->bias ? view->bias + value : value;
@@ -127,7 +128,7 @@ uint32_t sj_symbol_hash(const char *name)
     return hash;
 }
 
-/* The table has buckets of symbol numbers, then the symbols' hashes. The last hash of each bucket
+/* DT_GNU_HASH has buckets of symbol numbers, then the symbols' hashes. The last hash of each bucket
  * has its lowest bit set. */
 bool sj_symbol_next(const sj_dynamic_view *view, const char *name, uint32_t hash, uint32_t *index)
 {
@@ -160,19 +161,19 @@ const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol)
         return NULL;
     }
     const uint16_t wanted = view->versions[symbol] & VERSION_MASK;
-    const uint8_t *need_at = (const uint8_t *)view->needed;
-    for (bool more = wanted >= FIRST_NEEDED; more;) {
-        const ElfW(Verneed) *need = (const ElfW(Verneed) *)(const void *)need_at;
-        const uint8_t *detail_at = need_at + need->vn_aux;
+    const uint8_t *need_position = (const uint8_t *)view->needed;
+    for (bool has_more = wanted >= FIRST_NEEDED; has_more;) {
+        const ElfW(Verneed) *need = (const ElfW(Verneed) *)(const void *)need_position;
+        const uint8_t *detail_position = need_position + need->vn_aux;
         for (uint32_t i = 0; i < need->vn_cnt; i++) {
-            const ElfW(Vernaux) *detail = (const ElfW(Vernaux) *)(const void *)detail_at;
+            const ElfW(Vernaux) *detail = (const ElfW(Vernaux) *)(const void *)detail_position;
             if (detail->vna_other == wanted) {
                 return view->strings + detail->vna_name;
             }
-            detail_at += detail->vna_next;
+            detail_position += detail->vna_next;
         }
-        more = need->vn_next != 0;
-        need_at += need->vn_next;
+        has_more = need->vn_next != 0;
+        need_position += need->vn_next;
     }
     return NULL;
 }

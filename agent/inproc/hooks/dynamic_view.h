@@ -1,5 +1,4 @@
-/* A view of one loaded module's dynamic section, and a writer of the words that the loader
- * relocates. */
+/* Reads the dynamic section of a loaded module, and writes words that the loader has relocated. */
 #ifndef SJ_AGENT_INPROC_HOOKS_DYNAMIC_VIEW_H
 #define SJ_AGENT_INPROC_HOOKS_DYNAMIC_VIEW_H
 
@@ -12,13 +11,14 @@
 
 typedef struct sj_dynamic_view {
     uint64_t bias;
-    uint64_t text_low; /* the executable segment */
+    uint64_t text_low; /* the first executable segment */
     uint64_t text_high;
     ElfW(Dyn) * dynamic;
-    bool dynamic_is_writable; /* by its program header; it may be read-only after relocation */
+    bool dynamic_is_writable; /* by its program header; the loader may make it read-only after
+                                 relocation */
     const ElfW(Sym) * symbols;
     const char *strings;
-    const ElfW(Rela) * tables[2];
+    const ElfW(Rela) * tables[2]; /* relocations: DT_JMPREL, DT_RELA */
     size_t table_bytes[2];
     uint64_t relro_low;
     uint64_t relro_high;
@@ -28,12 +28,12 @@ typedef struct sj_dynamic_view {
     const ElfW(Verdef) * defined; /* DT_VERDEF; NULL: none */
 } sj_dynamic_view;
 
-/* Reads a module that dl_iterate_phdr shows. Returns false for the agent itself, the vDSO, and
- * modules without a dynamic section. */
+/* Reads the module that dl_iterate_phdr passes to its callback. Returns false for the agent itself,
+ * the vDSO, and modules without a dynamic section or symbols. */
 bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view);
 
-/* One word that a relocation fills with the address of a symbol. All zero: before the first
- * slot. */
+/* A word that a relocation fills with the address of a symbol. To begin an iteration, set all
+ * members to 0. */
 typedef struct sj_slot {
     uint32_t table; /* index in sj_dynamic_view.tables */
     size_t next;    /* index of the next relocation in that table */
@@ -47,18 +47,20 @@ typedef struct sj_slot {
 /* Finds the next slot of a module. Returns false at the end. */
 bool sj_slot_next(const sj_dynamic_view *view, sj_slot *slot);
 
-/* Writes a word with one store. Works also for words that are read-only after relocation. Returns
- * false if the kernel refuses. */
+/* Writes a word with one store. Works also for words that are read-only after relocation: their
+ * page is writable for a moment. Returns false if the kernel refuses. */
 bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value);
 
-/* Returns the hash that DT_GNU_HASH uses. */
+/* Returns the hash of a name in DT_GNU_HASH. */
 uint32_t sj_symbol_hash(const char *name);
 
-/* Finds the next symbol with that name and hash that the module defines, after `*index` (0: the
- * first one). Returns false if there is none, or if the module has no such table. */
+/* Writes to `*index` the number of the next symbol with that name that the module defines, after
+ * `*index` (0: from the start). Returns false if there is none, or if the module has no
+ * DT_GNU_HASH. */
 bool sj_symbol_next(const sj_dynamic_view *view, const char *name, uint32_t hash, uint32_t *index);
 
-/* Returns the version of a symbol that the module needs, or NULL for any version. */
+/* Returns the name of the version in which the module imports the symbol, or NULL if it names no
+ * version. */
 const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol);
 
 #endif

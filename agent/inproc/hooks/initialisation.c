@@ -1,10 +1,11 @@
 /* Design notes
  *
  * When the program loads a module, the agent sees the module before the loader relocates it. After
- * relocation, the loader first runs the module's initialisers. So the agent changes the module's
- * dynamic section: DT_INIT points to a stub. Without DT_INIT, DT_INIT_ARRAY points to a copy of the
- * array that begins with the stub. When the stub runs, the array is relocated: the agent copies its
- * other entries and restores the section. A module without initialisers gets no stub. */
+ * relocation, the loader runs the module's initialisers. So the agent changes the module's dynamic
+ * section: it makes DT_INIT point to a stub. Without DT_INIT, it makes DT_INIT_ARRAY point to a
+ * copy of the array whose first element is the stub. When the stub runs, the array is relocated:
+ * the agent copies the other elements and restores the section. A module without initialisers gets
+ * no stub. */
 #include "agent/inproc/hooks/initialisation.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -51,7 +52,7 @@ static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*ent
     return sj_sys_protect(region, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* Returns the value that replaces the word in the dynamic section: the address of the copy or of
+/* Returns the new value of the word in the dynamic section: the address of the array's copy, or of
  * the stub, minus `bias`. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
@@ -81,8 +82,9 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
     return true;
 }
 
-/* True if the changed word is still this module's. Another module may lie at the same address. */
-static bool is_of_module(const sj_initialisation *init, const sj_dynamic_view *view)
+/* True if the dynamic section still has the changed word. Otherwise the module was unloaded, and
+ * another module lies at its address. */
+static bool still_has_change(const sj_initialisation *init, const sj_dynamic_view *view)
 {
     const ElfW(Dyn) *entry = view->dynamic;
     while (entry->d_tag != DT_NULL && (uint64_t)(uintptr_t)&entry->d_un.d_ptr != init->place) {
@@ -96,7 +98,7 @@ bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *vie
     if (init->place == 0) {
         return true;
     }
-    if (!is_of_module(init, view)) {
+    if (!still_has_change(init, view)) {
         init->place = 0;
         return false;
     }

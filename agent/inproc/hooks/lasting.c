@@ -11,7 +11,8 @@
 
 #define PAGE SJ_ARCH_PAGE_MULTIPLE
 
-/* pages of a mapping into which the kernel may have merged the page of code */
+/* Largest mapping, in pages, that sj_lasting_find searches. The kernel may have merged the page of
+ * code with its neighbours. */
 enum { MERGED_PAGES = 16 };
 
 uint64_t sj_lasting_bytes(void)
@@ -24,10 +25,11 @@ uint64_t sj_lasting_address(const sj_lasting *lasting, uint32_t index)
     return (uint64_t)(uintptr_t)lasting - PAGE + (uint64_t)index * SJ_DISPATCH_STUB_BYTES;
 }
 
-/* Writes a trampoline as a stub for a "record" whose first word is the trampoline's cell. */
-static void write_trampoline(uint8_t *code, const sj_lasting *of, uint32_t index)
+/* Writes trampoline `index`. sj_arch_write_stub writes a jump to the address in the record's first
+ * word, so targets[index] serves as the record. */
+static void write_trampoline(uint8_t *code, const sj_lasting *lasting, uint32_t index)
 {
-    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&of->targets[index]);
+    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&lasting->targets[index]);
 }
 
 sj_lasting *sj_lasting_of(uint64_t address, uint32_t index, uint64_t magic)
@@ -54,9 +56,10 @@ sj_lasting *sj_lasting_find(uint64_t magic)
         return NULL;
     }
     while (found == NULL && sj_maps_next(&maps, &mapping)) {
-        const bool may_be = mapping.protection == (PROT_READ | PROT_EXEC) &&
-                            mapping.high - mapping.low <= MERGED_PAGES * PAGE;
-        for (uint64_t at = mapping.low; may_be && found == NULL && at < mapping.high; at += PAGE) {
+        const bool may_match = mapping.protection == (PROT_READ | PROT_EXEC) &&
+                               mapping.high - mapping.low <= MERGED_PAGES * PAGE;
+        for (uint64_t at = mapping.low; may_match && found == NULL && at < mapping.high;
+             at += PAGE) {
             found = sj_lasting_of(at, 0, magic);
         }
     }
@@ -70,21 +73,21 @@ sj_lasting *sj_lasting_new(uint64_t magic, uint32_t count)
     if (pages == NULL) {
         return NULL;
     }
-    sj_lasting *made = (sj_lasting *)(void *)(pages + PAGE);
+    sj_lasting *created = (sj_lasting *)(void *)(pages + PAGE);
     uint8_t *closed = pages + (size_t)count * SJ_DISPATCH_STUB_BYTES;
     const uint64_t code = SJ_ARCH_RETURN_ZERO_CODE;
     for (uint32_t i = 0; i < count; i++) {
-        write_trampoline(pages + (size_t)i * SJ_DISPATCH_STUB_BYTES, made, i);
+        write_trampoline(pages + (size_t)i * SJ_DISPATCH_STUB_BYTES, created, i);
     }
     memcpy(closed, &code, sizeof(code));
-    *made = (sj_lasting){.magic = magic, .closed = (uint64_t)(uintptr_t)closed};
-    sj_lasting_close(made, count);
+    *created = (sj_lasting){.magic = magic, .closed = (uint64_t)(uintptr_t)closed};
+    sj_lasting_close(created, count);
     sj_arch_sync_code((uint64_t)(uintptr_t)pages, PAGE);
     if (sj_sys_protect(pages, PAGE, PROT_READ | PROT_EXEC) != 0) {
         (void)sj_sys_unmap(pages, 2 * PAGE);
         return NULL;
     }
-    return made;
+    return created;
 }
 
 void sj_lasting_open(sj_lasting *lasting, uint32_t index, uint64_t target)

@@ -1,5 +1,5 @@
-/* The loader's functions that the agent calls. Compare dladdr1 and dlvsym with NULL before you call
- * them: a program that is linked against musl can load the agent, and musl lacks the two.
+/* Declares the loader's functions that the agent calls. Compare dladdr1 and dlvsym with NULL before
+ * you call them: a program that is linked against musl can load the agent, and musl lacks both.
  *
  * glibc 2.34 moved these functions from libdl to libc, under a new version. The agent asks for
  * their first version, which every glibc has, so that programs of older systems can load it. */

@@ -3,7 +3,7 @@
  * A signal handler needs a reader of .eh_frame, and libgcc's may allocate and lock. This reader
  * supports what compilers write for C code: descriptions of the form "zR", and frames whose
  * registers lie at fixed distances from the canonical frame address. It refuses everything else,
- * including places where an expression is in force. */
+ * including places where a DWARF expression gives a register. */
 #include "agent/inproc/hooks/native_frame.h"
 
 #include "proto/base/bisect.h"
@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    /* Version 1; a distance, a count, and sorted distances, each of 4 bytes. */
+    /* First word of .eh_frame_hdr (LSB): version 1, then the encodings of a distance, a count and
+     * sorted distances, each of 4 bytes. */
     INDEX_FORM = 0x3b031b01,
     INDEX_ROW_BYTES = 8,
     FDE_FORM = 0x1b, /* addresses are 4-byte distances */
@@ -23,7 +24,7 @@ enum {
 typedef struct frame_rules {
     uint64_t cfa_register;
     int64_t cfa_distance;
-    uint64_t kept;                       /* one bit for each register that is saved in the frame */
+    uint64_t saved;                      /* one bit for each register that the frame has saved */
     uint64_t unknown;                    /* one bit for each register whose rule is an expression */
     int64_t places[SJ_NATIVE_REGISTERS]; /* distances from the canonical frame address */
 } frame_rules;
@@ -33,14 +34,15 @@ typedef struct description {
     uint64_t bytes;
     uint64_t code_unit;
     int64_t data_unit;
-    sj_reader common; /* instructions of the CIE; `own` has those of the FDE */
+    sj_reader common; /* instructions that several functions share (CIE); `own` has the function's
+                         (FDE) */
     sj_reader own;
 } description;
 
 typedef struct rule_machine {
-    const description *of;
+    const description *described;
     uint64_t at;     /* offset in the function */
-    uint64_t target; /* offset for which the rules are wanted */
+    uint64_t target; /* offset in the function for which the rules are wanted */
     frame_rules rules;
     frame_rules initial;
     frame_rules states[STATES];
@@ -65,6 +67,8 @@ static int64_t read_signed(sj_reader *reader)
     return (int64_t)((byte & 0x40) != 0 ? value | UINT64_MAX << shift : value);
 }
 
+/* Returns a reader from `address` to the module's end, or an empty one if the address is
+ * outside. */
 static sj_reader reader_at(const sj_native_module *module, uint64_t address)
 {
     const bool is_inside = address >= module->low && address < module->high;
@@ -109,6 +113,8 @@ static uint64_t find_description(const sj_native_module *module, uint64_t pc)
     return after != 0 ? index_cell(module, rows, after - 1, 1) : 0;
 }
 
+/* Reads the entry that several functions share (CIE). Returns false if it is not of the form
+ * "zR". */
 static bool read_common(const sj_native_module *module, uint64_t address, description *read)
 {
     static const char form[] = "zR";
@@ -126,6 +132,8 @@ static bool read_common(const sj_native_module *module, uint64_t address, descri
            return_register == SJ_NATIVE_RETURN && form_bytes == 1 && pointers == FDE_FORM;
 }
 
+/* Finds and reads the description (FDE) of the function that contains `pc`. Returns false if there
+ * is none. */
 static bool read_description(const sj_native_module *module, uint64_t pc, description *read)
 {
     const uint64_t found = find_description(module, pc);
@@ -141,20 +149,21 @@ static bool read_description(const sj_native_module *module, uint64_t pc, descri
            read_common(module, common - distance, read);
 }
 
-static void keep(rule_machine *machine, uint64_t number, uint64_t units)
+/* Notes that the frame has saved a register, `units` data units from the frame address. */
+static void set_saved(rule_machine *machine, uint64_t number, uint64_t units)
 {
     if (number < SJ_NATIVE_REGISTERS) {
-        machine->rules.kept |= UINT64_C(1) << number;
+        machine->rules.saved |= UINT64_C(1) << number;
         machine->rules.unknown &= ~(UINT64_C(1) << number);
-        machine->rules.places[number] = (int64_t)units * machine->of->data_unit;
+        machine->rules.places[number] = (int64_t)units * machine->described->data_unit;
     }
 }
 
-static void restore(rule_machine *machine, uint64_t number)
+static void restore_rule(rule_machine *machine, uint64_t number)
 {
     if (number < SJ_NATIVE_REGISTERS) {
         const uint64_t bit = UINT64_C(1) << number;
-        machine->rules.kept = (machine->rules.kept & ~bit) | (machine->initial.kept & bit);
+        machine->rules.saved = (machine->rules.saved & ~bit) | (machine->initial.saved & bit);
         machine->rules.unknown = (machine->rules.unknown & ~bit) | (machine->initial.unknown & bit);
         machine->rules.places[number] = machine->initial.places[number];
     }
@@ -167,9 +176,9 @@ static void skip_expression(rule_machine *machine, uint64_t number, sj_reader *r
     machine->rules.unknown |= number < SJ_NATIVE_REGISTERS ? UINT64_C(1) << number : 0;
 }
 
-/* Executes an instruction whose operands follow it. Returns false if compilers do not use it for C
- * code. */
-static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *reader)
+/* Executes a call frame instruction of DWARF whose operands follow it. Returns false if compilers
+ * do not use it for C code. */
+static bool execute_long(rule_machine *machine, uint8_t instruction, sj_reader *reader)
 {
     enum {
         NOP = 0,
@@ -186,7 +195,7 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         VALUE_EXPRESSION = 22,
         ARGUMENTS = 0x2e
     };
-    const uint64_t unit = machine->of->code_unit;
+    const uint64_t unit = machine->described->code_unit;
     switch (instruction) {
     case NOP:
         return true;
@@ -217,7 +226,7 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         machine->rules.cfa_distance = (int64_t)sj_read_varint(reader);
         return true;
     case CFA_EXPRESSION:
-        /* no register: an expression computes it */
+        /* An expression computes the frame address, not a register. */
         machine->rules.cfa_register = SJ_NATIVE_REGISTERS;
         skip_expression(machine, SJ_NATIVE_REGISTERS, reader);
         return true;
@@ -233,8 +242,9 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
     }
 }
 
-/* Executes instructions until the target is passed. */
-static bool obey(rule_machine *machine, sj_reader reader)
+/* Executes instructions up to machine->target. Returns false at an unknown or truncated
+ * instruction. */
+static bool execute(rule_machine *machine, sj_reader reader)
 {
     enum { ADVANCE = 1, OFFSET = 2, RESTORE = 3, OPERAND = 0x3f };
     bool is_known = true;
@@ -243,13 +253,13 @@ static bool obey(rule_machine *machine, sj_reader reader)
         const uint8_t instruction = sj_read_u8(&reader);
         const uint64_t operand = instruction & OPERAND;
         if (instruction >> 6 == ADVANCE) {
-            machine->at += operand * machine->of->code_unit;
+            machine->at += operand * machine->described->code_unit;
         } else if (instruction >> 6 == OFFSET) {
-            keep(machine, operand, sj_read_varint(&reader));
+            set_saved(machine, operand, sj_read_varint(&reader));
         } else if (instruction >> 6 == RESTORE) {
-            restore(machine, operand);
+            restore_rule(machine, operand);
         } else {
-            is_known = obey_long(machine, instruction, &reader);
+            is_known = execute_long(machine, instruction, &reader);
         }
         if (machine->at > machine->target) {
             machine->rules = before;
@@ -259,31 +269,32 @@ static bool obey(rule_machine *machine, sj_reader reader)
     return is_known && !reader.bad;
 }
 
+/* Computes the rules at `pc`. Returns false if any of them is not supported. */
 static bool find_rules(const sj_native_module *module, uint64_t pc, frame_rules *rules)
 {
-    description of;
-    if (!read_description(module, pc, &of)) {
+    description found;
+    if (!read_description(module, pc, &found)) {
         return false;
     }
-    rule_machine machine = {.of = &of, .target = pc - of.start};
-    bool is_known = obey(&machine, of.common);
+    rule_machine machine = {.described = &found, .target = pc - found.start};
+    bool is_known = execute(&machine, found.common);
     machine.initial = machine.rules;
-    is_known = is_known && obey(&machine, of.own);
+    is_known = is_known && execute(&machine, found.own);
     *rules = machine.rules;
     return is_known && rules->unknown == 0 && rules->cfa_register < SJ_NATIVE_REGISTERS;
 }
 
 uint64_t sj_native_function(const sj_native_module *module, uint64_t pc)
 {
-    description of;
-    return read_description(module, pc, &of) ? of.start : 0;
+    description found;
+    return read_description(module, pc, &found) ? found.start : 0;
 }
 
-bool sj_native_leave(const sj_native_module *module, bool is_behind,
+bool sj_native_leave(const sj_native_module *module, bool is_return_address,
                      uint64_t registers[SJ_NATIVE_REGISTERS])
 {
     frame_rules rules;
-    if (!find_rules(module, registers[SJ_NATIVE_PC] - is_behind, &rules)) {
+    if (!find_rules(module, registers[SJ_NATIVE_PC] - is_return_address, &rules)) {
         return false;
     }
     const uint64_t sp = registers[SJ_NATIVE_SP];
@@ -293,12 +304,12 @@ bool sj_native_leave(const sj_native_module *module, bool is_behind,
     }
     for (uint64_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
         const uint64_t below = -(uint64_t)rules.places[i];
-        if ((rules.kept >> i & 1) != 0 && (below > cfa - sp + SJ_NATIVE_RED_ZONE || below == 0)) {
+        if ((rules.saved >> i & 1) != 0 && (below > cfa - sp + SJ_NATIVE_RED_ZONE || below == 0)) {
             return false;
         }
     }
     for (uint64_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
-        if ((rules.kept >> i & 1) != 0) {
+        if ((rules.saved >> i & 1) != 0) {
             registers[i] = *(const uint64_t *)(uintptr_t)(cfa + (uint64_t)rules.places[i]);
         }
     }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A mapped module, and its index of unwind tables (.eh_frame_hdr). */
+/* A mapped module [low, high), and the address of its .eh_frame_hdr. */
 typedef struct sj_native_module {
     uint64_t low;
     uint64_t high;
@@ -21,11 +21,12 @@ typedef struct sj_native_module {
  * Async-signal-safe. */
 uint64_t sj_native_function(const sj_native_module *module, uint64_t pc);
 
-/* Changes a thread's registers to those that it has when the function at registers[SJ_NATIVE_PC]
- * has returned. `is_behind`: that address is a return address, behind a call. Returns false, and
- * changes nothing, if the table does not describe the frame, or uses rules that compilers do not
- * write for C. Reads the thread's stack above its pointer, and its red zone. Async-signal-safe. */
-bool sj_native_leave(const sj_native_module *module, bool is_behind,
+/* Replaces a thread's registers by those that the thread has after the function at
+ * registers[SJ_NATIVE_PC] has returned. `is_return_address` says that this address follows a call.
+ * Returns false, and changes nothing, if the table does not describe the frame, or uses rules that
+ * compilers do not write for C. Reads the stack above the thread's stack pointer, and its red zone.
+ * Async-signal-safe. */
+bool sj_native_leave(const sj_native_module *module, bool is_return_address,
                      uint64_t registers[SJ_NATIVE_REGISTERS]);
 
 #endif

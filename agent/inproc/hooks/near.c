@@ -1,11 +1,11 @@
 /* Design notes
  *
- * A place is found by reading the list of the process's mappings, which takes long if the list is
- * long. A runtime compiles thousands of methods one by one, each with a page of stubs. Those pages
- * are cut from one mapping, which remains one mapping in the kernel.
+ * The agent reads the list of the process's mappings to find free address space. This takes long if
+ * the list is long. A runtime compiles thousands of methods one by one, each with a page of stubs.
+ * The agent cuts those pages from one mapping, which stays one entry of the list.
  *
- * The main thread's stack grows down into the gap below it, so an area in that gap goes to its
- * other end. The kernel leaves as much space as the stack's limit, and at least 128 MiB. */
+ * The main thread's stack grows down into the gap below it, so an area in that gap is placed at the
+ * gap's low end. The kernel leaves as much space as the stack's limit, and at least 128 MiB. */
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
@@ -30,8 +30,8 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Returns the highest place in from..to, with a guard at both ends. A large area begins with a huge
- * page if that fits. */
+/* Returns the highest place in from..to, with unmapped space at both ends. A large area begins at a
+ * huge page's boundary if that fits. */
 static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
 {
     const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
@@ -39,7 +39,7 @@ static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
     return bytes >= HUGE_PAGE && huge >= from + GUARD_BYTES ? huge : place;
 }
 
-/* Returns the lowest place behind `from`, with a guard in between. */
+/* Returns the lowest place above `from`, with unmapped space in between. */
 static uint64_t place_low(uint64_t from)
 {
     return (from + GUARD_BYTES + SJ_ARCH_PAGE_MULTIPLE - 1) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
@@ -50,16 +50,17 @@ static uint64_t place_low(uint64_t from)
 static uint64_t place_in(uint64_t from, const sj_mapping *next, uint64_t highest, uint64_t bytes)
 {
     const uint64_t gap_end = min_of(next->low, SJ_ARCH_ADDRESS_END);
-    const uint64_t left = next->is_stack ? STACK_BYTES : 0;
-    const uint64_t to = min_of(gap_end - min_of(left, gap_end), highest);
+    const uint64_t stack_bytes = next->is_stack ? STACK_BYTES : 0;
+    const uint64_t to = min_of(gap_end - min_of(stack_bytes, gap_end), highest);
     if (to <= from || to - from < bytes + UINT64_C(3) * GUARD_BYTES) {
         return 0;
     }
     return next->is_stack ? place_low(from) : place_high(from, to, bytes);
 }
 
-/* Finds the best place in the gaps between mappings. That is right below the module, where nothing
- * grows. Otherwise it is as far above as jumps reach, which leaves space for the program's heap. */
+/* Returns the address of a gap between mappings for `bytes`, or 0 if there is none. Prefers the
+ * highest place below the module, where no mapping grows. Else returns the highest place above the
+ * module that jumps reach, which leaves space for the program's heap. */
 static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
 {
     const uint64_t lowest =
@@ -74,9 +75,9 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return 0;
     }
-    for (bool more = true; more; gap_low = mapping.high) {
-        more = sj_maps_next(&maps, &mapping);
-        if (!more) {
+    for (bool has_more = true; has_more; gap_low = mapping.high) {
+        has_more = sj_maps_next(&maps, &mapping);
+        if (!has_more) {
             mapping = (sj_mapping){.low = SJ_ARCH_ADDRESS_END, .high = SJ_ARCH_ADDRESS_END};
         }
         const uint64_t from = max_of(gap_low, max_of(lowest, LOWEST_ADDRESS));
@@ -88,10 +89,11 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     return below != 0 ? below : above;
 }
 
-/* The rest of the memory from which small areas are cut. */
+/* The unused rest of the mapping from which small areas are cut. */
 static uint64_t pool_low;
 static uint64_t pool_high;
 
+/* True if jumps from every address in [low, high) reach the area. */
 static bool is_in_reach(uint64_t place, uint64_t bytes, uint64_t low, uint64_t high)
 {
     return (place > low || high - place <= SJ_ARCH_REACH_BYTES) &&

@@ -7,15 +7,15 @@
 
 enum { PAGE_BYTES = 4096, WINDOW_BYTES = 2 * PAGE_BYTES };
 
-/* A copy of the text that was read last: from the start of a page to the end of the next page. */
+/* A copy of the text in [low, high): two pages, or fewer if the kernel could not read both. */
 typedef struct text_window {
     uint64_t low;
     uint64_t high;
     uint8_t bytes[WINDOW_BYTES];
 } text_window;
 
-/* Lets the kernel copy, because the program may have unmapped the pages. The kernel copies a part
- * whole or not at all, so each part is one page. */
+/* Copies the page of `address` and the next one by a system call, because the program may have
+ * unmapped them. The kernel copies each iovec whole or not at all, so each iovec is one page. */
 static void read_window(text_window *window, uint64_t address)
 {
     window->low = address - address % PAGE_BYTES;
@@ -23,9 +23,9 @@ static void read_window(text_window *window, uint64_t address)
     const struct iovec there[] = {
         {.iov_base = (void *)(uintptr_t)window->low, .iov_len = PAGE_BYTES},
         {.iov_base = (void *)(uintptr_t)(window->low + PAGE_BYTES), .iov_len = PAGE_BYTES}};
-    const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), (long)(uintptr_t)&here, 1,
-                            (long)(uintptr_t)there, 2, 0);
-    window->high = window->low + (got > 0 ? (uint64_t)got : 0);
+    const long copied = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), (long)(uintptr_t)&here, 1,
+                               (long)(uintptr_t)there, 2, 0);
+    window->high = window->low + (copied > 0 ? (uint64_t)copied : 0);
 }
 
 static bool is_overwritten(text_window *window, const sj_hook_change *change)

@@ -21,8 +21,8 @@ enum { CLAIMS = 64 };
 
 static bool avoids_page_crossings;
 
-/* Functions whose entries run code of a caller (sj_hooks_entries), also before that code is
- * written. */
+/* Patched ranges of entries that run code of sj_hooks_apply_entries. A range is claimed even if a
+ * tracer has not written its patch yet. */
 static struct claim {
     uint64_t low;
     uint64_t high;
@@ -66,7 +66,7 @@ static uint64_t round_to_pages(uint64_t bytes)
     return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* Memory for plans of one or two methods, of which there are thousands. */
+/* Memory for plans of one or two methods. Runtimes compile thousands of methods one by one. */
 static _Alignas(16) uint8_t small_scratch[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
 static _Atomic uint32_t is_scratch_used;
 
@@ -88,6 +88,7 @@ static void close_application(const sj_application *application)
     }
 }
 
+/* Allocates the arrays that are used while a plan is applied. */
 static sj_status open_application(sj_application *application)
 {
     const sj_plan_header *plan = application->plan;
@@ -106,13 +107,14 @@ static sj_status open_application(sj_application *application)
     return SJ_OK;
 }
 
-/* Makes the bytes of one patch. Returns the reason if the patch cannot be applied. */
+/* Writes the bytes of a patch to `bytes`. Returns the reason if the patch cannot be applied, else
+ * SJ_SKIP_NONE. */
 static sj_skip make_patch(const sj_application *application, const sj_plan_patch *patch,
                           uint8_t *bytes)
 {
     const sj_plan_header *plan = application->plan;
     const uint64_t address = application->bias + patch->offset;
-    if (patch->kind == SJ_PATCH_SLOT) { /* written after relocation */
+    if (patch->kind == SJ_PATCH_SLOT) { /* the slot is written after relocation */
         return SJ_SKIP_NONE;
     }
     if (patch->bytes == 0 || patch->bytes > patch->window || patch->window > SJ_PATCH_MAX_BYTES ||
@@ -139,9 +141,8 @@ static sj_skip make_patch(const sj_application *application, const sj_plan_patch
     return SJ_SKIP_NONE;
 }
 
-/* Prefetches text. The patches of a plan are mostly in the order of the text. The text is read from
- * end to end and does not fit the caches. The memory arrives while about 24 patches are
- * compared. */
+/* Prefetches the text of the patch that is PATCHES_AHEAD patches after `patch`. Patches are mostly
+ * sorted by address, and the text does not fit the caches. */
 static void prefetch_text(const sj_application *application, uint32_t patch)
 {
     enum { PATCHES_AHEAD = 24 };
@@ -152,7 +153,8 @@ static void prefetch_text(const sj_application *application, uint32_t patch)
     }
 }
 
-/* Checks all patches of a function before one is written: either all are written or none. */
+/* Checks all patches of a function, so that either all are written or none. Returns the reason if
+ * the function cannot be hooked, else SJ_SKIP_NONE. */
 static sj_skip check_function(const sj_application *application, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
@@ -166,6 +168,7 @@ static sj_skip check_function(const sj_application *application, uint32_t index)
     return skip;
 }
 
+/* Writes code. Writes an aligned word with one store, because other threads may run it. */
 static void write_bytes(uint64_t address, const uint8_t *bytes, uint32_t count)
 {
     volatile uint8_t *text = (volatile uint8_t *)(uintptr_t)address;
@@ -187,6 +190,8 @@ void sj_hooks_write_change(sj_hook_change *change)
     change->written = 1;
 }
 
+/* Adds the changes of a function to the module's changes, and writes them unless a tracer will do
+ * so. */
 static void patch_function(const sj_application *application, uint32_t index,
                            sj_hooked_module *module)
 {
@@ -221,8 +226,8 @@ static void patch_function(const sj_application *application, uint32_t index,
     }
 }
 
-/* True if nearly every page of the text will change. That is false if the policy wants few
- * functions. */
+/* True if the text has at least PATCHES_PER_PAGE patches per page on average, so that nearly every
+ * page will change. */
 static bool fills_pages(const sj_application *application)
 {
     enum { PATCHES_PER_PAGE = 4 };
@@ -230,6 +235,8 @@ static bool fills_pages(const sj_application *application)
     return application->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
 }
 
+/* Makes the text writable, unless a tracer will write it or the text of one generated method is
+ * writable already. */
 static sj_status open_text(const sj_application *application, sj_text *text)
 {
     const sj_plan_header *plan = application->plan;
@@ -278,8 +285,8 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
     return SJ_OK;
 }
 
-/* Notes the addresses of functions that rules name as callers. */
-static void note_functions(const sj_application *application, const sj_hooked_module *module)
+/* Reports to the recorder the addresses of functions that rules name as callers. */
+static void report_callers(const sj_application *application, const sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
     for (uint32_t i = 0; i < plan->function_count && application->heap_entries == NULL; i++) {
@@ -293,6 +300,7 @@ static void note_functions(const sj_application *application, const sj_hooked_mo
     }
 }
 
+/* Applies a plan that has passed sj_plan_check. */
 static sj_status apply_checked(sj_application *application, sj_hooked_module *module,
                                sj_hooks_report *report)
 {
@@ -301,7 +309,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     for (uint32_t i = 0; i < plan->function_count; i++) {
         const sj_plan_function *function = &sj_plan_functions(plan)[i];
         patch_count += sj_plan_is_hooked(function) ? function->patch_count : 0;
-        /* Functions that the policy does not want now get no stubs. */
+        /* A function with a skip reason gets no stubs. */
         application->function_skips[i] = function->skip;
     }
     application->patch_count = patch_count;
@@ -314,7 +322,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     module->changes = changes;
     SJ_TRY(sj_library_calls_new(plan, module));
     application->calls = module->calls;
-    note_functions(application, module);
+    report_callers(application, module);
     SJ_TRY(sj_stubs_build(application, module));
     report->stub_bytes = (uint32_t)module->stubs_bytes;
     report->is_movable = application->is_movable;
@@ -372,6 +380,7 @@ sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,
     return apply_plan(bytes, size_bytes, true, bias, first_function, NULL, module, report);
 }
 
+/* Writes the original bytes of all written changes. */
 static sj_status restore_changes(sj_hooked_module *module)
 {
     uint64_t low = UINT64_MAX;
@@ -418,7 +427,8 @@ void sj_hooks_forget(sj_hooked_module *module)
     *module = (sj_hooked_module){0};
 }
 
-/* Fills a page with a jump to `target` that stands for the instruction at `address`. */
+/* Writes into the page `area` a jump to `target` that replaces the instruction at `address`. Writes
+ * the page's map, and announces the page as a stub area. */
 static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
 {
     enum { MAP = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES };

@@ -1,14 +1,14 @@
 /* Design notes
  *
- * If a program runs repeatedly, each process makes the same stubs from the same plan. Stubs lead to
- * places of the module by distances. The area lies at the same distance from the module if the
- * address space has the same layout. Only the trampolines hold addresses, those of the agent. So
- * the second process of a session writes its area and its changes into a file beside the plan.
- * Later processes map the file, write the trampolines again, compare the text and change it. They
- * neither read the plan nor make a stub.
+ * If a program runs repeatedly, each process makes the same stubs from the same plan. Stubs refer
+ * to the module by relative distances. The stub area lies at the same distance from the module if
+ * the address space has the same layout. Only the trampolines contain absolute addresses: those of
+ * the agent's code. So the second process of a session writes its area and its changes into a file
+ * beside the plan. Later processes map the file, write the trampolines again, compare the text and
+ * change it. They do not read the plan and do not generate stubs.
  *
- * The file is code. So it must belong to this user, and only this user may be able to write it. It
- * is written under another name and renamed, so it is always complete. */
+ * The file contains code. So it must belong to this user, and no other user may be able to write
+ * it. A process writes it under a temporary name and renames it, so it is always complete. */
 #include "agent/inproc/hooks/ready.h"
 
 #include "agent/inproc/hooks/debugger.h"
@@ -29,31 +29,33 @@ enum {
     PAGE = 4096,
     PATH_BYTES = PAGE + 16,
     OTHERS_WRITE = 022,
-    /* Larger areas get huge pages (near.c), which a file does not have. */
+    /* Larger areas use huge pages (near.c), which a mapped file cannot have. */
     LARGEST_AREA = 1 << 21,
     CHANGES_PER_PAGE = 4
 };
 
 #define READY_MAGIC UINT64_C(0x3159444145524a53) /* "SJREADY1" */
 
-/* Start of a file. The changes follow, and the area begins at the next page. */
+/* Start of a file of stubs. An array of sj_hook_change follows, and the stub area begins at the
+ * next page. */
 typedef struct ready_header {
     uint64_t magic;
     sj_ready_plan plan;
-    uint64_t agent; /* hash of the agent's code, see describe_agent */
+    uint64_t agent; /* hash of the agent's build, see hash_agent */
     uint64_t bias;  /* bias in the process that made the file */
     uint64_t stubs; /* address of the stubs in that process */
     uint64_t stubs_bytes;
-    uint64_t text_low, text_high; /* the changed text, as offsets in the module */
+    uint64_t text_low, text_high; /* the plan's text, as offsets from the bias */
     uint32_t first_function;
     uint32_t change_count;
     uint32_t hooked;
     uint32_t reserved;
 } ready_header;
 
-/* Hashes distances between functions of the agent, which differ between builds. Includes the layout
- * of a thread's data and of a change, and whether probes write short records. */
-static uint64_t describe_agent(void)
+/* Returns a hash that differs between builds of the agent whose stubs or changes differ. It covers
+ * distances between functions, the size of a change, the offset of a thread's data, whether probes
+ * write short records, and whether the fork page has its fixed address. */
+static uint64_t hash_agent(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
     const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
@@ -70,7 +72,7 @@ static uint64_t describe_agent(void)
     return sum;
 }
 
-static sj_ready_plan describe_plan(const struct stat *file)
+static sj_ready_plan plan_identity(const struct stat *file)
 {
     return (sj_ready_plan){.device = file->st_dev,
                            .inode = file->st_ino,
@@ -85,7 +87,7 @@ bool sj_ready_identify(int file, sj_ready_plan *plan)
     if (SJ_SYS(SYS_fstat, file, &status, 0, 0, 0, 0) != 0) {
         return false;
     }
-    *plan = describe_plan(&status);
+    *plan = plan_identity(&status);
     return true;
 }
 
@@ -93,36 +95,36 @@ static ready_header make_key(const sj_ready_plan *plan, uint32_t first_function)
 {
     return (ready_header){.magic = READY_MAGIC,
                           .plan = *plan,
-                          .agent = describe_agent(),
+                          .agent = hash_agent(),
                           .first_function = first_function};
 }
 
-/* Makes the key of the plan that the path leads to now. The plan's contents have not been read
- * yet. */
+/* Makes the key of the plan file that is at `plan_path` now. Does not read the file. Returns false
+ * if there is none. */
 static bool find_key(const char *plan_path, uint32_t first_function, ready_header *key)
 {
     struct stat status;
     if (SJ_SYS(SYS_newfstatat, AT_FDCWD, plan_path, &status, 0, 0, 0) != 0) {
         return false;
     }
-    const sj_ready_plan plan = describe_plan(&status);
+    const sj_ready_plan plan = plan_identity(&status);
     *key = make_key(&plan, first_function);
     return true;
 }
 
-/* Paths of the files beside a plan. Only one thread applies plans. */
-static char kept_path[PATH_BYTES];
-static char fresh_path[PATH_BYTES];
+/* Paths of the files beside a plan. They are static because only one thread applies plans. */
+static char stubs_path[PATH_BYTES];
+static char temporary_path[PATH_BYTES];
 
-static bool name_file(const char *plan_path, const char *suffix, char path[PATH_BYTES])
+static bool append_suffix(const char *plan_path, const char *suffix, char path[PATH_BYTES])
 {
     const size_t used = strlen(plan_path);
-    const size_t more = strlen(suffix) + 1;
-    if (used + more > PATH_BYTES) {
+    const size_t suffix_bytes = strlen(suffix) + 1;
+    if (used + suffix_bytes > PATH_BYTES) {
         return false;
     }
     memcpy(path, plan_path, used);
-    memcpy(path + used, suffix, more);
+    memcpy(path + used, suffix, suffix_bytes);
     return true;
 }
 
@@ -138,7 +140,7 @@ static bool is_trusted(const struct stat *file)
            file->st_uid == (uint32_t)SJ_SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 }
 
-/* A file of ready stubs. Its header and changes are mapped. */
+/* An open file of stubs, mapped whole. */
 typedef struct ready_file {
     int descriptor; /* -1: none */
     uint64_t mapped_bytes;
@@ -155,6 +157,8 @@ static void close_file(ready_file *file)
     }
 }
 
+/* True if the stubs were made from the plan and by the agent build of `key`, and if the file's
+ * sizes are consistent. */
 static bool is_made_for(const ready_header *header, const ready_header *key, uint64_t file_bytes)
 {
     const size_t key_bytes = offsetof(ready_header, bias);
@@ -164,14 +168,16 @@ static bool is_made_for(const ready_header *header, const ready_header *key, uin
            header->stubs_bytes != 0 && area_offset(header) + header->stubs_bytes == file_bytes;
 }
 
+/* Opens and maps the file of stubs beside the plan file. Returns false if it is missing, not
+ * trusted or not made for `key`. The caller closes it in any case. */
 static bool open_file(const char *plan_path, const ready_header *key, ready_file *file)
 {
     struct stat status;
-    if (!name_file(plan_path, ".stubs", kept_path)) {
+    if (!append_suffix(plan_path, ".stubs", stubs_path)) {
         return false;
     }
     file->descriptor =
-        (int)sj_sys_open_at(AT_FDCWD, kept_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+        (int)sj_sys_open_at(AT_FDCWD, stubs_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (file->descriptor < 0 || SJ_SYS(SYS_fstat, file->descriptor, &status, 0, 0, 0, 0) != 0 ||
         !is_trusted(&status) || (uint64_t)status.st_size < sizeof(ready_header)) {
         return false;
@@ -193,7 +199,7 @@ static void write_trampolines(uint8_t *area)
     sj_stubs_emit_trampolines(&emitter);
 }
 
-/* Maps the area at the distance from the module for which it was made. */
+/* Maps the area at the same distance from the module as in the process that made it. */
 static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *module)
 {
     const ready_header *header = file->header;
@@ -217,10 +223,12 @@ static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *mo
     return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;
 }
 
+/* Copies the changes of the file, with the addresses that they have in this process. Returns false
+ * if one is outside of the text. */
 static bool copy_changes(const ready_header *header, const sj_ready_place *place,
                          sj_hooked_module *module)
 {
-    const sj_hook_change *kept = (const sj_hook_change *)(const void *)(header + 1);
+    const sj_hook_change *saved = (const sj_hook_change *)(const void *)(header + 1);
     module->changes_bytes = area_offset(header);
     module->changes = sj_sys_allocate(module->changes_bytes);
     if (module->changes == NULL) {
@@ -229,8 +237,8 @@ static bool copy_changes(const ready_header *header, const sj_ready_place *place
     sj_sys_populate(module->changes, module->changes_bytes);
     for (uint32_t i = 0; i < header->change_count; i++) {
         sj_hook_change *change = &module->changes[i];
-        *change = kept[i];
-        change->address = kept[i].address - header->bias + place->bias;
+        *change = saved[i];
+        change->address = saved[i].address - header->bias + place->bias;
         change->written = 0;
         if (change->window > SJ_PATCH_MAX_BYTES || change->bytes > change->window ||
             change->address < place->text_low || change->address > place->text_high ||
@@ -253,7 +261,7 @@ static bool is_text_as_planned(const sj_hooked_module *module)
     return same;
 }
 
-/* Finds the address range of the plan's text. Returns false if it is not within the module's
+/* Computes the address range of the plan's text. Returns false if it is not within the module's
  * text. */
 static bool find_text(const ready_header *header, const sj_ready_place *place, uint64_t *low,
                       uint64_t *high)
@@ -263,8 +271,9 @@ static bool find_text(const ready_header *header, const sj_ready_place *place, u
     return *low <= *high && *low >= place->text_low && *high <= place->text_high;
 }
 
-/* Opens the text before it compares it. Writing copies most pages, and the comparison then finds
- * them in the caches. */
+/* Compares the text with the plan and writes the changes. Returns false, and writes nothing, if the
+ * text differs. Makes the pages writable before the comparison, so that the comparison reads the
+ * copied pages. */
 static bool change_text(const ready_header *header, const sj_ready_place *place,
                         sj_hooked_module *module)
 {
@@ -309,18 +318,18 @@ bool sj_ready_apply(const char *plan_path, const sj_ready_place *place, sj_hooke
 }
 
 /* True if other processes can use the stubs. Stubs of functions with values or receivers, and of
- * library calls, contain more data. */
-static bool may_be_kept(const sj_plan_header *plan, const sj_hooked_module *module,
-                        const sj_hooks_report *report)
+ * library calls, refer to further data of this process. */
+static bool can_be_shared(const sj_plan_header *plan, const sj_hooked_module *module,
+                          const sj_hooks_report *report)
 {
-    bool is_plain = report->is_movable && report->failed == 0 && module->calls == NULL &&
-                    module->stubs != NULL && module->stubs_bytes < LARGEST_AREA &&
-                    !sj_hooks_are_special() && sj_recorder_changes == NULL;
-    for (uint32_t i = 0; i < plan->function_count && is_plain; i++) {
+    bool is_usable = report->is_movable && report->failed == 0 && module->calls == NULL &&
+                     module->stubs != NULL && module->stubs_bytes < LARGEST_AREA &&
+                     !sj_hooks_are_special() && sj_recorder_changes == NULL;
+    for (uint32_t i = 0; i < plan->function_count && is_usable; i++) {
         const sj_plan_function *function = &sj_plan_functions(plan)[i];
-        is_plain = !sj_plan_has_values(function) && function->receiver == 0;
+        is_usable = !sj_plan_has_values(function) && function->receiver == 0;
     }
-    return is_plain;
+    return is_usable;
 }
 
 static bool write_at(int file, const void *bytes, uint64_t count, uint64_t offset)
@@ -336,24 +345,24 @@ static bool write_file(int file, const ready_header *header, const sj_hooked_mod
            write_at(file, module->stubs, header->stubs_bytes, area_offset(header));
 }
 
-/* True if the kept stubs were made from this plan, by any agent. So two builds do not replace each
- * other's stubs. */
-static bool keeps_plan(const char *path, const ready_header *key)
+/* True if the file at `path` holds stubs of this plan, from any build of the agent. So two builds
+ * do not replace each other's files. */
+static bool holds_plan(const char *path, const ready_header *key)
 {
-    ready_header kept;
+    ready_header saved;
     const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (file < 0) {
         return false;
     }
-    const bool is_read = sj_sys_read((int)file, &kept, sizeof(kept)) == (long)sizeof(kept);
+    const bool is_read = sj_sys_read((int)file, &saved, sizeof(saved)) == (long)sizeof(saved);
     (void)sj_sys_close((int)file);
-    return is_read && memcmp(&kept, key, offsetof(ready_header, agent)) == 0;
+    return is_read && memcmp(&saved, key, offsetof(ready_header, agent)) == 0;
 }
 
-/* True if this process has to write the stubs: an earlier process has left a file, and that file
- * does not hold stubs of this plan. The first process leaves an empty file, which stays empty until
- * the stubs are written. A file with stubs of a replaced plan counts as empty. */
-static bool is_second(const char *path, const ready_header *key)
+/* True if this process has to write the stubs: an earlier process has created the file, and the
+ * file does not hold stubs of this plan. If there is no file, creates an empty one and returns
+ * false. A file with stubs of a replaced plan counts as empty. */
+static bool must_write(const char *path, const ready_header *key)
 {
     struct stat status;
     const long file =
@@ -363,12 +372,12 @@ static bool is_second(const char *path, const ready_header *key)
         return false;
     }
     return SJ_SYS(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW, 0, 0) == 0 &&
-           is_trusted(&status) && !keeps_plan(path, key);
+           is_trusted(&status) && !holds_plan(path, key);
 }
 
-/* Each process has its own file name. If a process is killed, its file does not block other
- * processes. */
-static bool name_fresh_file(const char *plan_path)
+/* Sets temporary_path to a name with the process id. If a process is killed, its file does not
+ * block other processes. */
+static bool name_temporary_file(const char *plan_path)
 {
     enum { SUFFIX_BYTES = 24, BASE = 10 };
     static const char start[] = ".stubs.";
@@ -382,20 +391,21 @@ static bool name_fresh_file(const char *plan_path)
     } while (number != 0);
     at -= sizeof(start) - 1;
     memcpy(suffix + at, start, sizeof(start) - 1);
-    return name_file(plan_path, suffix + at, fresh_path);
+    return append_suffix(plan_path, suffix + at, temporary_path);
 }
 
-static void write_kept(const ready_header *header, const sj_hooked_module *module)
+static void write_stubs(const ready_header *header, const sj_hooked_module *module)
 {
     const long file =
-        sj_sys_open_at(AT_FDCWD, fresh_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        sj_sys_open_at(AT_FDCWD, temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) {
         return;
     }
     const bool is_whole = write_file((int)file, header, module);
     (void)sj_sys_close((int)file);
-    if (!is_whole || SJ_SYS(SYS_renameat2, AT_FDCWD, fresh_path, AT_FDCWD, kept_path, 0, 0) != 0) {
-        (void)SJ_SYS(SYS_unlinkat, AT_FDCWD, fresh_path, 0, 0, 0, 0);
+    if (!is_whole ||
+        SJ_SYS(SYS_renameat2, AT_FDCWD, temporary_path, AT_FDCWD, stubs_path, 0, 0) != 0) {
+        (void)SJ_SYS(SYS_unlinkat, AT_FDCWD, temporary_path, 0, 0, 0, 0);
     }
 }
 
@@ -403,8 +413,8 @@ void sj_ready_keep(const char *plan_path, const sj_ready_plan *file, const void 
                    const sj_hooked_module *module, const sj_hooks_report *report)
 {
     ready_header header = make_key(file, module->first_function);
-    if (!may_be_kept(plan, module, report) || !name_file(plan_path, ".stubs", kept_path) ||
-        !name_fresh_file(plan_path) || !is_second(kept_path, &header)) {
+    if (!can_be_shared(plan, module, report) || !append_suffix(plan_path, ".stubs", stubs_path) ||
+        !name_temporary_file(plan_path) || !must_write(stubs_path, &header)) {
         return;
     }
     header.bias = module->bias;
@@ -415,6 +425,6 @@ void sj_ready_keep(const char *plan_path, const sj_ready_plan *file, const void 
     header.change_count = module->change_count;
     header.hooked = report->hooked;
     if (sj_sys_may_write(area_offset(&header) + header.stubs_bytes)) {
-        write_kept(&header, module);
+        write_stubs(&header, module);
     }
 }

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Changed slots are not remembered, because their module may have been unloaded since. The slots to
- * restore are found in the same way as the slots to change: by their relocation and their value. A
- * lazily bound slot is restored as a bound one. */
+ * The agent does not remember changed slots, because their module may have been unloaded since. It
+ * finds the slots to restore as it finds the slots to change: by their relocation and their value.
+ * A slot that was bound lazily gets the function's address when it is restored. */
 #include "agent/inproc/hooks/rebind.h"
 
 #include "agent/inproc/hooks/dynamic_view.h"
@@ -18,8 +18,8 @@ typedef struct rebind_run {
     sj_rebound rebound;
 } rebind_run;
 
-/* True if a slot is relocated. The loader announces a module before it relocates it. Then a slot
- * holds no address, and its page is not read-only yet. Such a slot stays unchanged. */
+/* True if a slot with the value `held` is relocated. The loader announces a module before it
+ * relocates it. Until then a slot holds an offset in the module or 0, and must stay unchanged. */
 static bool is_relocated(const sj_dynamic_view *view, uint64_t held)
 {
     const uint64_t largest_module = UINT64_C(1) << 32;

@@ -1,4 +1,4 @@
-/* Rebinding: binds every loaded module's references to a dynamic symbol to a function of the
+/* Rebinding: makes every loaded module's references to a dynamic symbol refer to a function of the
  * agent. */
 #ifndef SJ_AGENT_INPROC_HOOKS_REBIND_H
 #define SJ_AGENT_INPROC_HOOKS_REBIND_H
@@ -10,25 +10,26 @@
 
 typedef struct sj_rebinding {
     const char *name;
-    uint64_t real; /* address of the function of that name; 0: skip the entry */
+    uint64_t real; /* address of the function of that name; 0: this element is ignored */
     uint64_t replacement;
 } sj_rebinding;
 
-/* Results for the slots of these names. */
+/* Numbers of slots. */
 typedef struct sj_rebound {
     uint32_t changed;
-    uint32_t not_relocated; /* slots that hold no address yet */
+    uint32_t not_relocated; /* slots that the loader has not relocated yet */
 } sj_rebound;
 
-/* Returns the address of a function that some loaded module defines and exports, or 0 if none does.
- * Does not allocate, and runs no code of the program. Takes the loader's lock. */
+/* Returns the address of the exported function `name` in the first loaded module that defines it,
+ * or 0 if none does. Does not allocate and does not run code of the program. Takes the loader's
+ * lock. */
 uint64_t sj_rebind_find(const char *name);
 
-/* Changes the slots of every loaded module except the agent to the replacements. With `restore`,
- * changes them from the replacements to the real functions. Slots are JUMP_SLOT, GLOB_DAT and
+/* Writes the replacements into the slots of every loaded module except the agent. With `restore`,
+ * writes the real functions into slots that hold a replacement. Slots are JUMP_SLOT, GLOB_DAT and
  * absolute words, also those that are read-only after relocation. Skips slots that already hold the
- * wanted value, or no address yet, so it may be repeated. Each slot changes with one store, so
- * threads may run. Returns the number of changed slots. Takes the loader's lock. */
+ * wanted value or are not relocated yet, so it may be repeated. Each slot changes with one store,
+ * so threads may run. Returns the number of changed slots. Takes the loader's lock. */
 uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore);
 
 /* Like sj_rebind for one module. The caller holds the loader's lock. */

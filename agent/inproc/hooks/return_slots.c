@@ -50,15 +50,15 @@ uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word)
     if (!SJ_RETURN_IS_IN_SLOT || word != (uint64_t)(uintptr_t)&sj_arch_return_thunk) {
         return word;
     }
-    const uint64_t kept = sj_return_slots_kept(at);
-    return kept != 0 ? kept : word;
+    const uint64_t return_address = sj_return_slots_kept(at);
+    return return_address != 0 ? return_address : word;
 }
 
 void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count)
 {
     const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
     if (region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
-        return; /* no call on this stack was dispatched */
+        return; /* no dispatched call has used this region */
     }
     for (size_t i = 0; i < count; i++) {
         words[i] = sj_return_slots_true_address(at + i * sizeof(words[0]), words[i]);

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * Signal handlers and unwinders look areas up while another thread adds one. An entry is published
- * by its address, which is written last when an area is added, and cleared first when it is
- * removed. No thread is in an area that is removed, so a reader that is in an area finds a complete
- * entry. */
+ * Signal handlers and unwinders search the areas while another thread adds one. An entry is valid
+ * while its `low` is not 0. `low` is written last when an area is added, and cleared first when the
+ * area is removed. No thread runs an area that is being removed, so a thread that searches for its
+ * own area finds a complete entry. */
 #include "agent/inproc/hooks/stub_areas.h"
 
 #include <stdatomic.h>
@@ -11,11 +11,11 @@
 
 sj_stub_ranges sj_stub_areas;
 
-/* All areas that were ever added lie between these addresses. */
+/* All areas that were ever added lie in [lowest, highest). */
 static _Atomic uint64_t lowest = UINT64_MAX;
 static _Atomic uint64_t highest;
 
-static void widen(uint64_t low, uint64_t high)
+static void widen_bounds(uint64_t low, uint64_t high)
 {
     uint64_t before = atomic_load(&lowest);
     while (low < before && !atomic_compare_exchange_weak(&lowest, &before, low)) {
@@ -25,7 +25,8 @@ static void widen(uint64_t low, uint64_t high)
     }
 }
 
-static bool claim_place(uint32_t index, uint64_t low, uint64_t bytes)
+/* Writes an area to entry `index`. Returns false if the entry is in use. */
+static bool claim_entry(uint32_t index, uint64_t low, uint64_t bytes)
 {
     uint64_t none = 0;
     if (!atomic_compare_exchange_strong(&sj_stub_areas.ranges[index].bytes, &none, bytes)) {
@@ -38,13 +39,13 @@ static bool claim_place(uint32_t index, uint64_t low, uint64_t bytes)
 void sj_stub_areas_add(const void *area, uint64_t bytes)
 {
     const uint64_t low = (uint64_t)(uintptr_t)area;
-    widen(low, low + bytes);
+    widen_bounds(low, low + bytes);
     for (uint32_t i = 0; i < SJ_STUB_RANGES; i++) {
         uint32_t used = atomic_load(&sj_stub_areas.count);
         if (i == used) {
             atomic_compare_exchange_strong(&sj_stub_areas.count, &used, used + 1);
         }
-        if (claim_place(i, low, bytes)) {
+        if (claim_entry(i, low, bytes)) {
             return;
         }
     }
@@ -81,7 +82,7 @@ uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes)
     return 0;
 }
 
-/* Reads mapped memory. */
+/* Reader for agent/abi/stub_map.h: the memory is mapped in this process. */
 static bool read_memory(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     (void)context;

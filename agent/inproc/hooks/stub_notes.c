@@ -6,16 +6,18 @@
 
 enum { PLACE_END = 1 << SJ_STUB_KIND_SHIFT };
 
-/* A place without code, so that unwinding ends there. */
+/* The word for code whose place is unknown: unwinding ends there. */
 #define UNKNOWN_PLACE ((uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT | (uint32_t)(PLACE_END - 1))
 
+/* Returns an entry's `start` word: the offset, and the stack's distance in words. */
 static uint32_t start_of(uint64_t offset, int32_t stack)
 {
     const int32_t words = (stack - SJ_STUB_STACK_LEAST) / SJ_STUB_STACK_WORD;
     return (uint32_t)offset << SJ_STUB_STACK_BITS | (uint32_t)words;
 }
 
-/* Returns the word for a place. Code of the agent or of another module has no place in the text. */
+/* Returns an entry's `place` word. `distance` is that of the place from the start of the text. Code
+ * that replaces no instruction of the text gets UNKNOWN_PLACE, except code that stubs call. */
 static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
 {
     if (kind == SJ_STUB_FIXED || kind == SJ_STUB_COPY) {
@@ -25,7 +27,7 @@ static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
     return kind == SJ_STUB_CALLED ? (uint32_t)kind << SJ_STUB_KIND_SHIFT : UNKNOWN_PLACE;
 }
 
-/* True if `entry` also describes the code from `next` on correctly. */
+/* True if `entry` also describes the code at `next`, so that `next` is not needed. */
 static bool continues(const sj_stub_entry *entry, const sj_stub_entry *next)
 {
     const uint32_t stack_mask = (1 << SJ_STUB_STACK_BITS) - 1;
@@ -36,7 +38,9 @@ static bool continues(const sj_stub_entry *entry, const sj_stub_entry *next)
            entry->place + (is_copy ? bytes : 0) == next->place;
 }
 
-static void add(sj_stub_stream *stream, const sj_stub_entry *entry)
+/* Appends an entry, unless the last entry also describes its code. Replaces the last entry if it
+ * starts at the same code. */
+static void append_entry(sj_stub_stream *stream, const sj_stub_entry *entry)
 {
     const bool replaces = stream->count != 0 && stream->last.start >> SJ_STUB_STACK_BITS ==
                                                     entry->start >> SJ_STUB_STACK_BITS;
@@ -50,7 +54,9 @@ static void add(sj_stub_stream *stream, const sj_stub_entry *entry)
     }
 }
 
-static void note(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
+/* Notes the current place for the code from `*at` on, where the stack pointer is `stack` bytes away
+ * from its value at the place. */
+static void note_place(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
 {
     sj_stub_notes *notes = emitter->notes;
     if (notes == NULL) {
@@ -58,7 +64,7 @@ static void note(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
     }
     const sj_stub_entry entry = {.start = start_of(*at - notes->area, stack),
                                  .place = place_of(notes->kind, notes->place - notes->text)};
-    add(at == &emitter->cold_at ? &notes->cold : &notes->main, &entry);
+    append_entry(at == &emitter->cold_at ? &notes->cold : &notes->main, &entry);
 }
 
 void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t address)
@@ -66,18 +72,18 @@ void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t a
     if (emitter->notes != NULL) {
         emitter->notes->kind = kind;
         emitter->notes->place = address;
-        note(emitter, &emitter->at, 0);
+        note_place(emitter, &emitter->at, 0);
     }
 }
 
 void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
 {
-    note(emitter, at, stack);
+    note_place(emitter, at, stack);
 }
 
-/* Fills unused entries with the last one. Entries are unused if a stub turned out to be too far
- * away. */
-static void fill(const sj_stub_stream *stream)
+/* Fills unused entries with the last entry. Entries remain unused if a stub turned out to be too
+ * far away. */
+static void fill_unused(const sj_stub_stream *stream)
 {
     for (uint32_t i = stream->count; i < stream->capacity; i++) {
         stream->entries[i] = stream->last;
@@ -92,8 +98,8 @@ void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t cod
                                .map = map,
                                .count = notes->main.capacity + notes->cold.capacity,
                                .code_end = code_end};
-    fill(&notes->main);
-    fill(&notes->cold);
+    fill_unused(&notes->main);
+    fill_unused(&notes->cold);
     memcpy(bytes + SJ_STUB_AREA_OFFSET, &area, sizeof(area));
     sj_stub_notes_write_unwind(bytes);
 }

@@ -1,16 +1,17 @@
 /* Design notes
  *
- * The area of a module has these parts:
- *  1. the trampolines
- *  2. the head of the map (agent/abi/stub_map.h)
+ * The stub area of a module has these parts:
+ *  1. the trampolines, which jump to the agent's code
+ *  2. the sj_stub_area, which describes the map (agent/abi/stub_map.h)
  *  3. the code that probes share
  *  4. the main lines of all stubs
  *  5. the tail-call entries (tail_calls.c)
- *  6. the slow parts, which rarely run and so do not share cache lines with the others
+ *  6. the slow parts of probes: they rarely run, so they do not share cache lines with the main
+ *     lines
  *  7. the map
  *
- * Stubs may jump to later stubs, so there are two passes. The first one measures, and finds every
- * address relative to the area. The second one writes. */
+ * Stubs may jump to later stubs, so there are two passes. The first pass measures, and finds every
+ * address relative to the area. The second pass writes the code. */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
@@ -48,8 +49,8 @@ bool sj_hooks_expects_dispatch(void)
     return expects_dispatch;
 }
 
-/* Returns the address of the thunk if dispatched calls, which return to it, may jump to patched
- * functions. */
+/* Returns the address of the thunk to which dispatched calls return, or 0 if no dispatched calls
+ * are recorded. */
 static uint64_t find_thunk(void)
 {
     return expects_dispatch ? (uint64_t)(uintptr_t)&sj_arch_return_thunk : 0;
@@ -70,6 +71,7 @@ static uint64_t read_stub(const sj_application *application, sj_reader *reader)
     return application->stub_addresses[index];
 }
 
+/* Reads the number of a label. Returns where its address is stored. */
 static uint64_t *read_label(sj_application *application, sj_reader *reader)
 {
     const uint64_t label = sj_read_varint(reader);
@@ -88,11 +90,11 @@ static uint64_t start_of_function(const sj_application *application)
     return application->bias + sj_plan_functions(application->plan)[application->function].offset;
 }
 
-/* Notes the place of an exit's probe and of the code behind it. That is the function's entry on
- * machines whose calls push the return address. Unwind information at an exit may say that saved
- * registers lie below the stack pointer, because the function has already popped them. The probe's
- * call overwrites these words. At the function's entry the frame is the same, and these values are
- * in the registers. */
+/* Notes for the stub map the place of an exit's probe. On machines whose calls push the return
+ * address, the place is the function's entry, not the exit. At an exit, unwind information may say
+ * that saved registers lie below the stack pointer, where the function has popped them. The probe's
+ * call overwrites these words. At the entry the frame is the same, and unwind information reads the
+ * registers themselves. */
 static void begin_exit(const sj_application *application, sj_code_emitter *emitter)
 {
     sj_code_begin_place(emitter, SJ_STUB_FIXED,
@@ -100,7 +102,9 @@ static void begin_exit(const sj_application *application, sj_code_emitter *emitt
                                                : application->place);
 }
 
-static void begin_moved(sj_application *application, sj_code_emitter *emitter, sj_stub_kind kind)
+/* Notes the place of moved code. Code behind an exit's probe has the place of the probe. */
+static void begin_moved_code(sj_application *application, sj_code_emitter *emitter,
+                             sj_stub_kind kind)
 {
     if (application->has_left) {
         begin_exit(application, emitter);
@@ -110,8 +114,8 @@ static void begin_moved(sj_application *application, sj_code_emitter *emitter, s
     }
 }
 
-/* Emits one of the COPY operations: bytes, and for the relative ones the field's position and its
- * target. */
+/* Reads and emits a COPY operation: bytes, and for the relative operations also a field's position
+ * and its target. */
 static void emit_copy(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                       sj_plan_operation operation)
 {
@@ -124,7 +128,7 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     if (operation == SJ_OPERATION_COPY) {
         kind = SJ_STUB_COPY;
     }
-    begin_moved(application, emitter, kind);
+    begin_moved_code(application, emitter, kind);
     application->place += count;
     if (operation == SJ_OPERATION_COPY) {
         sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
@@ -145,27 +149,29 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     sj_code_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
 }
 
+/* Emits code that records the values of a function of generated code. Calls no C code if all values
+ * can be recorded without it. */
 static void emit_generated_values(sj_code_emitter *emitter, uint32_t id, uint64_t address,
-                                  bool of_result)
+                                  bool is_exit)
 {
     const sj_generated_values *values = sj_recorder_generated_values;
-    const uint32_t number = values != NULL ? values->find(address, of_result) : 0;
+    const uint32_t number = values != NULL ? values->find(address, is_exit) : 0;
     sj_plain_value plain[SJ_VALUES_PER_FUNCTION];
-    const uint32_t count = number != 0 ? values->list_plain(number, of_result, plain) : 0;
+    const uint32_t count = number != 0 ? values->list_plain(number, is_exit, plain) : 0;
     if (number != 0 && (count == 0 || !sj_code_emit_plain_values(emitter, id, plain, count))) {
-        sj_code_emit_values(emitter, number | (of_result ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
+        sj_code_emit_values(emitter, number | (is_exit ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
     }
 }
 
-/* Moments at which values are recorded. */
+/* When values are recorded. */
 typedef enum values_moment {
     MOMENT_ENTRY,
     MOMENT_RETURN,
     MOMENT_JUMP /* exit by a jump to another function, where there is no result */
 } values_moment;
 
-/* Returns the place to record at a moment, for one of a function's places. Returns 0 if nothing is
- * recorded. */
+/* Returns the value descriptor to record at a moment, for one of a function's places. Returns 0 if
+ * nothing is recorded. */
 static uint8_t place_at(uint8_t place, values_moment moment)
 {
     if (place == SJ_PLACE_CPU_ENTRY) {
@@ -182,12 +188,12 @@ static uint8_t place_at(uint8_t place, values_moment moment)
 typedef struct value_word {
     uint32_t descriptors;
     uint32_t count;
-    uint8_t limit; /* limit that applies to the texts in the word so far */
+    uint8_t limit; /* the latest limit for the length of texts in the word */
 } value_word;
 
-enum { AT_ONCE = 4 /* descriptors in a word */ };
+enum { WORD_DESCRIPTORS = 4 /* most descriptors in a word */ };
 
-static void end_word(sj_code_emitter *emitter, uint32_t function, value_word *word)
+static void emit_word(sj_code_emitter *emitter, uint32_t function, value_word *word)
 {
     if (word->count != 0) {
         sj_code_emit_values(emitter, function, word->descriptors);
@@ -206,13 +212,14 @@ static bool is_text_place(uint8_t place)
     return kind == SJ_VALUE_STRING || kind >= SJ_PLACE_LENGTH_TEXT;
 }
 
-/* Adds a place and the descriptors that precede it. Ends the word first if they do not fit. */
-static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
-                       const uint8_t size[2], uint8_t place)
+/* Adds a place and the descriptors that precede it: a new limit, and `size` if it is set. Ends the
+ * word first if they do not fit. */
+static void add_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
+                      const uint8_t size[2], uint8_t place)
 {
-    const uint32_t more = size[0] != 0 ? 3 : 1;
-    if (word->count + more + (limit != word->limit ? 1 : 0) > AT_ONCE) {
-        end_word(emitter, function, word);
+    const uint32_t descriptor_count = size[0] != 0 ? 3 : 1;
+    if (word->count + descriptor_count + (limit != word->limit ? 1 : 0) > WORD_DESCRIPTORS) {
+        emit_word(emitter, function, word);
     }
     if (limit != word->limit) {
         add_to_word(word, limit);
@@ -225,23 +232,23 @@ static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *
     add_to_word(word, place);
 }
 
-/* Adds the descriptors that save the address of a buffer, or of a result, at the entry. */
-static void emit_kept(sj_code_emitter *emitter, uint32_t function, value_word *word,
-                      const uint8_t filled[2])
+/* Adds the descriptors that save at the entry the address of a buffer or of a memory result. */
+static void add_address(sj_code_emitter *emitter, uint32_t function, value_word *word,
+                        const uint8_t filled[2])
 {
-    if (word->count + 2 > AT_ONCE) {
-        end_word(emitter, function, word);
+    if (word->count + 2 > WORD_DESCRIPTORS) {
+        emit_word(emitter, function, word);
     }
     add_to_word(word, filled[0]);
     add_to_word(word, filled[1]);
 }
 
-/* Adds the descriptors that record the buffer at the exit. */
-static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word *word,
-                        uint8_t limit, uint8_t filled, uint8_t place)
+/* Adds the descriptors that record at the exit the contents of a buffer or of a memory result. */
+static void add_buffer(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
+                       uint8_t filled, uint8_t place)
 {
-    if (word->count + 2 + (limit != word->limit ? 1 : 0) > AT_ONCE) {
-        end_word(emitter, function, word);
+    if (word->count + 2 + (limit != word->limit ? 1 : 0) > WORD_DESCRIPTORS) {
+        emit_word(emitter, function, word);
     }
     if (limit != word->limit) {
         add_to_word(word, limit);
@@ -251,18 +258,18 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
     add_to_word(word, place);
 }
 
-/* Adds all nonzero descriptors, or none. `*fits` becomes false if they do not fit. */
-static void add_or_refuse(value_word *word, const uint8_t descriptors[AT_ONCE], bool *fits)
+/* Adds all nonzero descriptors if they fit. Otherwise adds none and sets `*fits` to false. */
+static void add_or_refuse(value_word *word, const uint8_t descriptors[WORD_DESCRIPTORS], bool *fits)
 {
     uint32_t needed = 0;
-    for (uint32_t i = 0; i < AT_ONCE; i++) {
+    for (uint32_t i = 0; i < WORD_DESCRIPTORS; i++) {
         needed += descriptors[i] != 0;
     }
-    if (word->count + needed > AT_ONCE) {
+    if (word->count + needed > WORD_DESCRIPTORS) {
         *fits = false;
         return;
     }
-    for (uint32_t i = 0; i < AT_ONCE; i++) {
+    for (uint32_t i = 0; i < WORD_DESCRIPTORS; i++) {
         if (descriptors[i] != 0) {
             add_to_word(word, descriptors[i]);
         }
@@ -275,7 +282,7 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
     *fits = true;
     uint8_t limit = 0;
     uint8_t filled = 0;
-    uint8_t words = 0; /* parameter of SJ_PLACE_WORDS; only arguments have lengths */
+    uint8_t words = 0; /* parameter of SJ_PLACE_WORDS; results never have SJ_PLACE_LENGTH */
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t held = function->values[i];
         const uint8_t place = place_at(held, MOMENT_RETURN);
@@ -291,21 +298,21 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
             }
             words = 0;
         } else if (filled != 0) {
-            add_or_refuse(&word, (uint8_t[AT_ONCE]){limit, filled, place}, fits);
+            add_or_refuse(&word, (uint8_t[WORD_DESCRIPTORS]){limit, filled, place}, fits);
             filled = 0;
         } else if (place != 0) {
             const uint8_t text_limit = is_text_place(place) ? limit : 0;
-            add_or_refuse(&word, (uint8_t[AT_ONCE]){text_limit, place}, fits);
+            add_or_refuse(&word, (uint8_t[WORD_DESCRIPTORS]){text_limit, place}, fits);
         }
     }
     return word.descriptors;
 }
 
-/* Emits the recording of what the function's places hold at a moment. */
+/* Emits code that records the function's values at a moment. */
 static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                         values_moment moment)
 {
-    static const uint8_t given[2] = {SJ_PLACE_FILLED, SJ_PLACE_RESULT_ADDRESS};
+    static const uint8_t result_address[2] = {SJ_PLACE_FILLED, SJ_PLACE_RESULT_ADDRESS};
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
     const uint32_t id =
         (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | sj_function_id(application, index);
@@ -331,27 +338,27 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
             size[1] = function->values[++i];
         } else {
             const uint8_t place = place_at(held, moment);
-            const bool is_given = sj_place_is_sret(size[0], size[1]);
-            if (is_given && moment == MOMENT_ENTRY) {
-                emit_kept(emitter, id, &word, given);
+            const bool is_memory_result = sj_place_is_sret(size[0], size[1]);
+            if (is_memory_result && moment == MOMENT_ENTRY) {
+                add_address(emitter, id, &word, result_address);
             } else if (sj_place_is_filled(size[0])) {
                 if (moment == MOMENT_ENTRY) {
-                    emit_kept(emitter, id, &word, size);
+                    add_address(emitter, id, &word, size);
                 } else if (place != 0) {
-                    emit_filled(emitter, id, &word, limit, size[0], place);
+                    add_buffer(emitter, id, &word, limit, size[0], place);
                 }
             } else if (place != 0) {
                 const bool has_words = size[0] == SJ_PLACE_WORDS && size[1] != SJ_PLACE_SRET_WORDS;
                 const bool has_limit = is_text_place(place) && !has_words;
-                emit_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
+                add_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
             }
             size[0] = 0;
         }
     }
-    end_word(emitter, id, &word);
+    emit_word(emitter, id, &word);
 }
 
-static void read_tail_call(const sj_application *application, sj_reader *reader,
+static void emit_tail_call(const sj_application *application, sj_reader *reader,
                            sj_code_emitter *emitter, uint32_t function)
 {
     const uint64_t callee = sj_read_varint(reader);
@@ -382,8 +389,8 @@ static void emit_enter(const sj_application *application, sj_code_emitter *emitt
     }
 }
 
-/* True if a return comes next. The result register is valid before a return, but not before a jump
- * to another function. */
+/* True if the next operation is a return. Before a jump to another function, the result register
+ * holds no result. */
 static bool is_before_return(sj_reader reader)
 {
     if (sj_read_u8(&reader) != SJ_OPERATION_COPY) {
@@ -405,7 +412,7 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
-static void read_jump_leave(const sj_application *application, sj_reader *reader,
+static void emit_jump_leave(const sj_application *application, sj_reader *reader,
                             sj_code_emitter *emitter, uint32_t index)
 {
     const uint32_t jump_register = (uint32_t)sj_read_varint(reader);
@@ -431,7 +438,7 @@ static void read_jump_leave(const sj_application *application, sj_reader *reader
                             jump_register);
 }
 
-/* Notes the place for which the code of an operation stands. */
+/* Notes for the stub map the place of an operation's code. */
 static void begin_operation(sj_application *application, sj_code_emitter *emitter,
                             sj_plan_operation operation)
 {
@@ -451,7 +458,7 @@ static void begin_operation(sj_application *application, sj_code_emitter *emitte
     case SJ_OPERATION_JUMP:
     case SJ_OPERATION_JUMP_STUB:
     case SJ_OPERATION_JUMP_IF_STUB:
-        begin_moved(application, emitter, SJ_ARCH_MOVED_KIND);
+        begin_moved_code(application, emitter, SJ_ARCH_MOVED_KIND);
         break;
     case SJ_OPERATION_DISPATCH:
         sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
@@ -504,10 +511,10 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         *read_label(application, reader) = emitter->at;
         break;
     case SJ_OPERATION_TAIL_CALL:
-        read_tail_call(application, reader, emitter, function);
+        emit_tail_call(application, reader, emitter, function);
         break;
     case SJ_OPERATION_JUMP_LEAVE:
-        read_jump_leave(application, reader, emitter, function);
+        emit_jump_leave(application, reader, emitter, function);
         break;
     case SJ_OPERATION_DISPATCH:
         emit_values(application, emitter, function, MOMENT_ENTRY);
@@ -526,7 +533,8 @@ static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uin
     const uint8_t *operations = (const uint8_t *)application->plan +
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
-    emitter->frees_flags = false; /* a stub that ended without a probe may have left it set */
+    emitter->frees_flags =
+        false; /* the previous stub may have ended without a probe and left the member set */
     application->function = stub->function;
     application->place = start_of_function(application);
     application->has_left = false;
@@ -541,17 +549,17 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* The sizes of the parts of an area. */
+/* Sizes and offsets of the parts of a stub area, in bytes. */
 typedef struct area_layout {
     uint64_t main_bytes;
     uint64_t cold_bytes;
     uint64_t map; /* offset in the area */
     uint64_t bytes;
-    uint32_t main_count; /* main-line entries of the map */
+    uint32_t main_count; /* number of map entries for the main lines; 0: no map */
     uint32_t cold_count;
 } area_layout;
 
-/* Notes the code at the start of an area as called by the code behind it. */
+/* Notes for the stub map that the code at the start of an area is called by stubs. */
 static void note_trampolines(sj_code_emitter *emitter, uint64_t area)
 {
     emitter->at = area;
@@ -560,7 +568,7 @@ static void note_trampolines(sj_code_emitter *emitter, uint64_t area)
     emitter->at = area + AREA_START;
 }
 
-/* Finds the address of each stub relative to the area, and the sizes of its parts. */
+/* Computes the address of each stub relative to the area, and the area's layout. */
 static area_layout measure_stubs(sj_application *application, uint64_t thunk)
 {
     sj_stub_notes notes = {.text = application->bias + application->plan->text_low};
@@ -596,7 +604,8 @@ static area_layout measure_stubs(sj_application *application, uint64_t thunk)
     return layout;
 }
 
-/* Writes one stub. Writes it again if it used a label before its address was known. */
+/* Writes one stub. Writes it a second time if it used a label before the label's address was
+ * known. */
 static void write_stub(sj_application *application, sj_code_emitter *emitter, uint32_t index)
 {
     const uint32_t function = sj_plan_stubs(application->plan)[index].function;
@@ -636,7 +645,7 @@ void sj_stubs_emit_trampolines(sj_code_emitter *emitter)
     sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
 }
 
-/* Adds the area's address, which is known now, to the addresses of stubs and tail-call entries. */
+/* Adds the area's address to the relative addresses of stubs and tail-call entries. */
 static void place_stubs(sj_application *application, uint64_t area)
 {
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
@@ -647,6 +656,7 @@ static void place_stubs(sj_application *application, uint64_t area)
     }
 }
 
+/* Writes the code and the map of a stub area. */
 static void write_area(sj_application *application, uint64_t thunk, const area_layout *layout,
                        uint64_t area)
 {

@@ -6,15 +6,14 @@
  *
  * A tracer hooks and unhooks functions one by one, at any time and from outside. It changes only
  * the text. So a tail-call entry reads the text. The function is hooked if its entry holds the
- * patch and the landing instruction before it is intact. Then a jump to it would lead straight to
- * its probe. Otherwise, for example at a breakpoint, the tail-call entry jumps to the function's
- * start. It does so, too, if the thread had to wait for a chunk, because the text may have changed
- * meanwhile. Some programs make their text unreadable at run time (execute-only, with protection
- * keys). They cannot be recorded with tail-call entries.
+ * patch and the landing instruction before the patch is intact. Then a jump to the function would
+ * lead straight to its probe. Otherwise, for example at a breakpoint, the tail-call entry jumps to
+ * the function's start. The tail-call entry also jumps there if the thread had to wait for a chunk,
+ * because the text may have changed meanwhile. Programs that make their text unreadable at run time
+ * (execute-only, with protection keys) cannot be recorded with tail-call entries.
  *
- * This code is written once for each
- * function and not in each exit. So exits are shorter than with a probe of their own, which is
- * faster in programs whose code does not fit the caches. */
+ * A tail-call entry is written once for each function and not in each exit. So exits are short,
+ * which is faster in programs whose code does not fit the caches. */
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
@@ -24,6 +23,7 @@
 
 enum { ENTRY_ALIGNMENT = 8 };
 
+/* True if the first operation of a stub, except FREE_FLAGS, is an entry's probe. */
 static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_stub *stub = sj_plan_stubs(plan) + index;
@@ -36,9 +36,9 @@ static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
     return operation == SJ_OPERATION_ENTER;
 }
 
-/* Returns the patch of a function's entry if the entry can be recognized by a few bytes, else NULL.
- * The functions from here on depend only on the plan, so measuring and writing give the same
- * result. */
+/* Returns the patch at a function's entry if it is a 32-bit jump or a 26-bit branch, which code can
+ * compare with the text. Else returns NULL. The result depends only on the plan, so measuring and
+ * writing agree. */
 static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(plan) + index;
@@ -52,7 +52,8 @@ static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_
                : NULL;
 }
 
-/* True if a function can have a tail-call entry. */
+/* True if a function can have a tail-call entry: its entry is patched by such a jump, and its entry
+ * probe records no values and no receiver. */
 static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(plan) + index;
@@ -64,6 +65,7 @@ static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
     return is_plain && begins_with_plain_probe(plan, patch->stub);
 }
 
+/* Returns what the code of a tail-call entry needs to know about function `index`. */
 static sj_tail_call_entry describe_entry(const sj_application *application, uint32_t index)
 {
     const sj_plan_patch *patch_at_entry = find_entry_patch(application->plan, index);
@@ -76,7 +78,8 @@ static sj_tail_call_entry describe_entry(const sj_application *application, uint
         .start = application->bias + sj_plan_functions(application->plan)[index].offset};
     if (!sj_arch_patch_bytes(patch_at_entry->kind, entry.entry, entry.stub,
                              patch_at_entry->original, patch_at_entry->bytes, patch, &too_far)) {
-        memset(patch, 0, sizeof(patch)); /* not a jump, because the function is never patched */
+        memset(patch, 0, sizeof(patch)); /* The function is never patched. Zeros are not a jump, so
+                                            the comparison with the text fails. */
     }
     memcpy(entry.patch, patch, sizeof(entry.patch));
     return entry;

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+/* Splits [low, high) by mappings into parts. Returns SJ_EPERM if the range has a hole or too many
+ * mappings. */
 static sj_status collect_parts(sj_text *text, uint64_t low, uint64_t high)
 {
     char buffer[SJ_MAPS_BYTES];
@@ -52,8 +54,8 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
         void *start = (void *)(uintptr_t)text->parts[i].low;
         const uint64_t bytes = text->parts[i].high - text->parts[i].low;
         /* Other threads may run other functions in these pages, so the pages stay executable. If
-         * the system forbids pages that are writable and executable, they are not executable for a
-         * moment. */
+         * the system forbids pages that are writable and executable, the pages are not executable
+         * until sj_text_close. */
         if (sj_sys_protect(start, bytes, PROT_WRITE | text->parts[i].protection) != 0 &&
             sj_sys_protect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
             text->count = i;
@@ -64,8 +66,8 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
     return SJ_OK;
 }
 
-/* True if a byte is writable. The kernel writes the byte's own value, and returns an error instead
- * of faulting. */
+/* True if the byte at `address` is writable. A system call writes the byte's own value: it returns
+ * an error instead of faulting. */
 static bool is_writable(uint64_t address)
 {
     uint8_t byte = *(const uint8_t *)(uintptr_t)address;

@@ -1,16 +1,16 @@
 /* Design notes
  *
- * A table contains its stub's place as a constant, so it needs no program counter. Unwinders keep
- * pointers into tables, and a handler may ask for a table while its thread reads another one. So a
- * table is never changed. Stubs with the same place share a table, because its content depends only
- * on the map.
+ * A table contains the place of one stub address as a constant, so its expressions do not read the
+ * program counter. Unwinders keep pointers into tables, and a signal handler may ask for a table
+ * while its thread reads another one. So a table never changes. Equal requests share a table.
  *
- * LLVM's unwinder looks one byte before a program counter. Versions up to 14 do so even behind a
- * signal. Later versions do so unless the frame is marked as a signal frame. So for LLVM no frame
- * is marked, and the place is one byte behind the start of the instruction. The version of the
- * unwinder is not visible. But the instructions of a description are run only if the true program
- * counter is behind its start. So the common entry describes `pc` itself. The description is for
- * the next byte, where the thread is if the unwinder has subtracted 1. */
+ * LLVM's unwinder subtracts 1 from a program counter before it searches. Versions up to 14 do so
+ * even in a frame that a signal has interrupted. Later versions do so unless the frame is marked as
+ * a signal frame. So no frame is marked for LLVM, and the place that a table gives is one byte
+ * behind the start of the instruction. The agent cannot see the version. But an unwinder runs a
+ * description's instructions only if the true program counter is behind the description's start. So
+ * the common entry describes `pc` itself, and the description describes the next byte. The thread
+ * is at the next byte if the unwinder has subtracted 1. */
 #include "agent/inproc/hooks/unwind_describe.h"
 
 #include "agent/abi/machine.h"
@@ -24,43 +24,43 @@ enum {
     TABLES = 16384,
     TRIES = 64,
     WORD = 8,
-    /* A frame of at least this size holds the link register, at LINK_AT. */
+    /* A stub's frame of at least this size holds the link register at offset LINK_AT. */
     LINK_FRAME_BYTES = 48,
     LINK_AT = 8
 };
 
 enum {
-    RULE_OFFSET = 0x80, /* plus a register */
+    RULE_OFFSET = 0x80, /* DW_CFA_offset plus the register's number */
     RULE_EXPRESSION = 0x10,
-    RULE_CFA = 0x12, /* followed by a factored offset */
+    RULE_CFA = 0x12, /* DW_CFA_def_cfa_sf: followed by a factored offset */
     RULE_VALUE = 0x16,
     OP_ADDRESS = 0x03,
     OP_DEREF = 0x06,
-    OP_REGISTER = 0x70 /* plus a register */
+    OP_REGISTER = 0x70 /* DW_OP_breg0 plus the register's number */
 };
 
 /* The values on which a table depends. */
 typedef struct table_key {
     uint64_t begin; /* start of the described code */
     uint64_t bytes;
-    /* place of `begin`, if the unwinder looks before, and place of the thread */
+    /* [0]: place of `begin`, unknown unless the unwinder subtracts 1; [1]: place of the thread */
     sj_stub_place places[2];
     uint64_t subtracts_one;
 } table_key;
 
 enum { STATE_FREE, STATE_WRITTEN, STATE_READY };
 
-typedef struct reply {
+typedef struct table_slot {
     _Atomic uint32_t state;
     table_key key;
     uint8_t table[SJ_UNWIND_DESCRIPTION_BYTES];
-} reply;
+} table_slot;
 
-static reply replies[TABLES]; /* unused pages take no memory */
+static table_slot table_slots[TABLES]; /* the kernel allocates no memory for unused pages */
 
 typedef struct entry_writer {
     uint8_t *at;
-    const reply *to;
+    const table_slot *slot;
 } entry_writer;
 
 static void put(entry_writer *writer, const void *bytes, uint32_t count)
@@ -85,7 +85,7 @@ static void put_64(entry_writer *writer, uint64_t value)
         put(writer, put_bytes_, sizeof(put_bytes_));                                               \
     } while (0)
 
-/* Writes the rule for the stack pointer, which at the place is `stack` bytes above the one in the
+/* Writes the rule for the stack pointer: at the place it is `stack` bytes above its value in the
  * stub. */
 static void put_stack(entry_writer *writer, int32_t stack)
 {
@@ -93,7 +93,7 @@ static void put_stack(entry_writer *writer, int32_t stack)
     PUT(RULE_CFA, SJ_ARCH_UNWIND_STACK, (uint8_t)(-stack / WORD) & SEVEN_BITS);
 }
 
-/* Writes the rules for code that stubs call. It continues at its return address. */
+/* Writes the rules for code that stubs call: the caller is at the return address. */
 static void put_caller(entry_writer *writer, const sj_stub_place *place)
 {
     enum { LOW_BITS = 0x7f, MORE = 0x80, SEVEN = 7 };
@@ -112,8 +112,9 @@ static void put_caller(entry_writer *writer, const sj_stub_place *place)
     }
 }
 
-/* Writes the rule for the place. libunwind needs a rule that reads a word in memory, and libgcc for
- * AArch64 needs a rule that gives a value. */
+/* Writes the rules for a known place. On x86-64 the rule reads the place from memory, because
+ * libunwind needs that. On AArch64 the rule gives the place as a value, because libgcc needs
+ * that. */
 static void put_place(entry_writer *writer, const sj_stub_place *place)
 {
     const bool is_word = SJ_ARCH_UNWIND_PLACE_IN_MEMORY;
@@ -141,7 +142,7 @@ static uint8_t *begin_entry(entry_writer *writer)
     return writer->at;
 }
 
-/* Sets the length of an entry. The entry and its length together are whole words. */
+/* Pads an entry and sets its length. The entry and its length field together are whole words. */
 static void end_entry(entry_writer *writer, uint8_t *begin)
 {
     while ((uint32_t)(writer->at - begin + sizeof(uint32_t)) % WORD != 0) {
@@ -154,7 +155,7 @@ static void end_entry(entry_writer *writer, uint8_t *begin)
 static void put_common_entry(entry_writer *writer)
 {
     enum { FACTOR = 0x78 /* -8 */, ABSOLUTE = 0 };
-    const table_key *key = &writer->to->key;
+    const table_key *key = &writer->slot->key;
     uint8_t *begin = begin_entry(writer);
     put_32(writer, 0);
     if (key->subtracts_one == 0 && key->places[1].kind != SJ_STUB_CALLED) {
@@ -173,31 +174,31 @@ static uint8_t *put_description(entry_writer *writer, const uint8_t *common)
 {
     uint8_t *begin = begin_entry(writer);
     put_32(writer, (uint32_t)(begin - common));
-    put_64(writer, writer->to->key.begin);
-    put_64(writer, writer->to->key.bytes);
+    put_64(writer, writer->slot->key.begin);
+    put_64(writer, writer->slot->key.bytes);
     PUT(0);
-    put_rules(writer, &writer->to->key.places[1]);
+    put_rules(writer, &writer->slot->key.places[1]);
     end_entry(writer, begin);
     return begin - sizeof(uint32_t);
 }
 
-/* LLVM's unwinder searches the index, and the others search the frames. libgcc and libunwind do not
- * support an index whose addresses are so far from the table. */
-static void write_table(reply *to)
+/* Writes an index and the frames. LLVM's unwinder searches the index; other unwinders search the
+ * frames. libgcc and libunwind do not support an index whose addresses are 64 bits. */
+static void write_table(table_slot *slot)
 {
     enum { ABSOLUTE = 0, ABSOLUTE_64 = 4, COUNT = 3, INDEX_BYTES = 32 };
-    uint8_t *frames = to->table + INDEX_BYTES;
-    entry_writer out = {frames, to};
+    uint8_t *frames = slot->table + INDEX_BYTES;
+    entry_writer out = {frames, slot};
     entry_writer *writer = &out;
     put_common_entry(writer);
     const uint8_t *description = put_description(writer, frames);
     put_32(writer, 0); /* end mark */
-    writer->at = to->table;
+    writer->at = slot->table;
     PUT(1, ABSOLUTE, COUNT, ABSOLUTE_64);
     put_64(writer, (uint64_t)(uintptr_t)frames);
     /* Number of entries: libunwind counts the common entry, too. */
-    put_32(writer, to->key.subtracts_one != 0 ? 1 : 2);
-    put_64(writer, to->key.begin);
+    put_32(writer, slot->key.subtracts_one != 0 ? 1 : 2);
+    put_64(writer, slot->key.begin);
     put_64(writer, (uint64_t)(uintptr_t)description);
 }
 
@@ -213,30 +214,30 @@ static uint32_t hash_of(const table_key *key)
     return (uint32_t)hash;
 }
 
-/* Returns the table for a key, and writes it if there is none. Skips a table that another thread is
- * writing. The code that a signal handler has interrupted may be writing it, too. So the same table
- * may exist twice. */
+/* Returns the table for a key, and writes the table if there is none. Returns NULL if TRIES slots
+ * are in use. Skips a table that another thread, or the code that a signal handler has interrupted,
+ * is still writing. So a table may exist twice. */
 static const uint8_t *find_table(const table_key *key)
 {
     const uint32_t first = hash_of(key);
     for (uint32_t i = 0; i < TRIES; i++) {
-        reply *at = &replies[(first + i) % TABLES];
+        table_slot *slot = &table_slots[(first + i) % TABLES];
         uint32_t state = STATE_FREE;
-        if (atomic_compare_exchange_strong(&at->state, &state, STATE_WRITTEN)) {
-            at->key = *key;
-            write_table(at);
-            atomic_store_explicit(&at->state, STATE_READY, memory_order_release);
-            return at->table;
+        if (atomic_compare_exchange_strong(&slot->state, &state, STATE_WRITTEN)) {
+            slot->key = *key;
+            write_table(slot);
+            atomic_store_explicit(&slot->state, STATE_READY, memory_order_release);
+            return slot->table;
         }
-        if (state == STATE_READY && memcmp(&at->key, key, sizeof(*key)) == 0) {
-            return at->table;
+        if (state == STATE_READY && memcmp(&slot->key, key, sizeof(*key)) == 0) {
+            return slot->table;
         }
     }
     return NULL;
 }
 
-/* Reads the map's entry for `pc`. Members that are not needed are set to 0, so that keys can be
- * compared. */
+/* Reads the place of `pc` from the stub map and adds `shift` to its address. Sets members that are
+ * not needed to 0, so that keys can be compared by their bytes. */
 static void read_place(uint64_t pc, uint64_t shift, sj_stub_place *place)
 {
     uint64_t low;

@@ -89,7 +89,7 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to set_target, which sets the
+/* Writes a jump (OP_BRA, OP_SKIP). Returns the address behind it, for set_target, which sets the
  * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
@@ -137,7 +137,8 @@ static void put_search(table_writer *writer)
     PUT(OP_DROP);
 }
 
-/* From an entry, computes the stack pointer of the interrupted code. */
+/* Writes operations that replace an entry's address by the stack pointer of the interrupted
+ * code. */
 static void put_stack(table_writer *writer)
 {
     PUT(OP_DEREF_SIZE, 4, OP_CONST1, STACK_MASK, OP_AND, OP_LIT0 + WORD_SHIFT, OP_SHL);
@@ -146,17 +147,19 @@ static void put_stack(table_writer *writer)
     PUT(OP_PLUS);
 }
 
+/* Writes operations that replace an entry's address by its `place` word. */
 static void put_place_word(table_writer *writer)
 {
     PUT(OP_PLUS_CONST, PLACE_AT, OP_DEREF_SIZE, 4);
 }
 
-/* From the word of a place, computes whether the place is of a kind. */
+/* Writes operations that replace a `place` word by 1 if it has the kind, else by 0. */
 static void put_is_kind(table_writer *writer, sj_stub_kind kind)
 {
     PUT(OP_CONST1, SJ_STUB_KIND_SHIFT, OP_SHR, (uint8_t)(OP_LIT0 + kind), OP_EQ);
 }
 
+/* Writes the expression for the stack pointer (CFA) of the interrupted code. */
 static void put_stack_expression(table_writer *writer)
 {
     put_search(writer);
@@ -195,6 +198,7 @@ static void put_return(table_writer *writer)
     set_target(end, writer->at);
 }
 
+/* Writes the expression for the program counter of the interrupted code. */
 static void put_place_expression(table_writer *writer)
 {
     put_search(writer);
@@ -207,7 +211,8 @@ static void put_place_expression(table_writer *writer)
     put_is_kind(writer, SJ_STUB_COPY);
     PUT(OP_PICK, 3, OP_LIT0 + SJ_STUB_STACK_BITS, OP_SHR);
     PUT(OP_PICK, 3, OP_DEREF_SIZE, 4, OP_LIT0 + SJ_STUB_STACK_BITS, OP_SHR);
-    PUT(OP_MINUS, OP_MUL, OP_SWAP, OP_CONST4); /* bytes into the copy */
+    PUT(OP_MINUS, OP_MUL, OP_SWAP,
+        OP_CONST4); /* for copied code, adds the distance into the copy */
     put_32(writer, PLACE_MASK);
     PUT(OP_AND, OP_PLUS);
     put_address(writer, writer->area + (uint64_t)writer->head.text);
@@ -246,7 +251,7 @@ static void put_expression(table_writer *writer, void (*expression)(table_writer
     length[1] = (uint8_t)(bytes >> SEVEN_BITS);
 }
 
-/* Sets the length of an entry of .eh_frame, in whole words. */
+/* Pads an entry of .eh_frame to whole words and sets its length. */
 static void end_entry(table_writer *writer, uint8_t *length)
 {
     while ((uintptr_t)(writer->at - writer->begin) % sizeof(uint64_t) != 0) {

@@ -1,7 +1,7 @@
-/* Unwind information of a stub area: one description for all of its code. Its expressions search
- * the area's map (agent/abi/stub_map.h). To unwinders a stub is a signal frame that has interrupted
- * the instruction for which the stub stands. So they continue there with the program's own
- * tables. */
+/* Unwind information of a stub area: one description covers all of its code. The description's
+ * expressions search the area's map (agent/abi/stub_map.h). Unwinders see a stub as a signal frame
+ * that has interrupted the instruction that the stub replaces. So they continue at that instruction
+ * with the program's own tables. */
 #ifndef SJ_AGENT_INPROC_HOOKS_UNWIND_TABLE_H
 #define SJ_AGENT_INPROC_HOOKS_UNWIND_TABLE_H
 

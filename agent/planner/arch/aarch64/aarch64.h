@@ -1,4 +1,4 @@
-/* The steps of the AArch64 descriptor (machine.h), shared by the files of this folder. */
+/* Functions of the AArch64 descriptor. machine.h describes them. */
 #ifndef SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 #define SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 

@@ -6,17 +6,17 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
-/* Design notes. Every instruction is one word. The few kinds that matter here are distinguished by
- * their encodings (aarch64_words.h), which the agent shares. Capstone decides whether any other
- * word is an instruction. Capstone may be older than the program. So a word that it does not know
- * counts as an instruction of a later version, if control falls through to it and its group has no
- * branches and no pc-relative operands. */
+/* Design notes. Every instruction is one word. The planner recognizes the few kinds that it needs
+ * by their encodings (aarch64_words.h). Capstone decides whether any other word is an instruction.
+ * Capstone may be older than the program. So an unknown word counts as an instruction of a later
+ * version if control falls through to it, and if its group has no branches and no pc-relative
+ * operands. */
 
 enum {
     WORD_NOP = 0xd503201f,
     BRANCH_OPERATION_SHIFT = 21,
-    /* Operations of branches through registers. The fourth-lowest bit is set if the address is
-     * authenticated. */
+    /* Operations of branches through registers. Bit 3 is set if the address is authenticated with a
+     * modifier in a register. */
     OPERATION_BR = 0,
     OPERATION_BLR = 1,
     OPERATION_RET = 2,
@@ -25,8 +25,8 @@ enum {
     EPILOGUE_REGISTER = SJ_WORD_LINK_REGISTER
 };
 
-/* Loaded on demand, because Capstone's 77,000 relocations would cost every command for another
- * processor 3 ms. */
+/* Capstone is loaded on demand: its 77,000 relocations would take 3 ms at every start of a command
+ * for another machine. */
 typedef struct capstone_functions {
     __typeof__(cs_open) *open;
     __typeof__(cs_close) *close;
@@ -38,11 +38,11 @@ typedef struct capstone_functions {
 #define TEXT_OF(number) TEXT(number)
 #define TEXT(number) #number
 
-/* The state of a decoder. */
+/* State of a decoder. */
 typedef struct disassembler {
     capstone_functions capstone;
     csh handle;
-    cs_insn *instruction; /* capacity: one */
+    cs_insn *instruction; /* space for one instruction */
 } disassembler;
 
 static bool load_capstone(capstone_functions *functions)
@@ -60,23 +60,23 @@ static bool load_capstone(capstone_functions *functions)
 
 sj_status sj_aarch64_open_decoder(sj_decoder *decoder)
 {
-    disassembler *made = calloc(1, sizeof(*made));
-    if (made != NULL && !load_capstone(&made->capstone)) {
-        free(made);
+    disassembler *created = calloc(1, sizeof(*created));
+    if (created != NULL && !load_capstone(&created->capstone)) {
+        free(created);
         return SJ_ENOTFOUND;
     }
-    if (made == NULL ||
-        made->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &made->handle) != CS_ERR_OK) {
-        free(made);
+    if (created == NULL || created->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN,
+                                                  &created->handle) != CS_ERR_OK) {
+        free(created);
         return SJ_ENOMEM;
     }
-    made->instruction = made->capstone.malloc(made->handle);
-    if (made->instruction == NULL) {
-        made->capstone.close(&made->handle);
-        free(made);
+    created->instruction = created->capstone.malloc(created->handle);
+    if (created->instruction == NULL) {
+        created->capstone.close(&created->handle);
+        free(created);
         return SJ_ENOMEM;
     }
-    decoder->state = made;
+    decoder->state = created;
     return SJ_OK;
 }
 
@@ -96,7 +96,8 @@ static bool is_instruction(const sj_decoder *decoder, const uint8_t *bytes)
     return state->capstone.disassemble(state->handle, &bytes, &size, &address, state->instruction);
 }
 
-/* br, blr, ret and their authenticating forms. The kernel uses the other operations. */
+/* Returns the kind of a branch through a register: br, blr, ret and their authenticating forms.
+ * Only the kernel uses the other operations. */
 static sj_code_kind register_branch_kind(uint32_t word)
 {
     const uint32_t reg = word >> 5 & 31;
@@ -119,7 +120,7 @@ static sj_code_kind register_branch_kind(uint32_t word)
     }
 }
 
-/* True for udf, brk and hlt: control never continues. */
+/* True for udf, brk and hlt, behind which control never continues. */
 static bool is_stop(uint32_t word)
 {
     return (word & UINT32_C(0xffff0000)) == 0 ||
@@ -127,6 +128,7 @@ static bool is_stop(uint32_t word)
            (word & UINT32_C(0xffe0001f)) == UINT32_C(0xd4400000);
 }
 
+/* Returns the kind of an instruction without a pc-relative operand that can be moved. */
 static sj_code_kind other_kind(uint32_t word)
 {
     if (word == (uint32_t)WORD_NOP) {
@@ -141,6 +143,7 @@ static sj_code_kind other_kind(uint32_t word)
     return sj_word_is_fixed_literal(word) ? SJ_CODE_PINNED : SJ_CODE_PLAIN;
 }
 
+/* Decodes an instruction whose operand is relative to the program counter. */
 static void decode_relative(const sj_decoder *decoder, uint32_t word, sj_word_class class,
                             sj_code *code)
 {
@@ -154,7 +157,7 @@ static void decode_relative(const sj_decoder *decoder, uint32_t word, sj_word_cl
         code->kind = SJ_CODE_CALL;
         break;
     case SJ_WORD_ADRP:
-        /* relative to the page, not to the instruction */
+        /* The operand is relative to the instruction's page. */
         value -= (int64_t)((decoder->text_low + code->at) & ((1 << SJ_WORD_PAGE_BITS) - 1));
         code->kind = SJ_CODE_PLAIN;
         code->flags = SJ_CODE_RELATIVE;
@@ -199,7 +202,7 @@ void sj_aarch64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t s
 
 uint32_t sj_aarch64_entry(const sj_module *module, const sj_code_range *range)
 {
-    /* The four forms of bti, and paciasp, pacibsp: targets of indirect calls. */
+    /* Landing instructions: the four forms of bti, and paciasp and pacibsp. */
     static const uint32_t marks[] = {0xd503241f, 0xd503245f, 0xd503249f,
                                      0xd50324df, 0xd503233f, 0xd503237f};
     uint32_t entry = range->start;
@@ -217,14 +220,15 @@ uint32_t sj_aarch64_entry(const sj_module *module, const sj_code_range *range)
     return entry;
 }
 
-/* The last steps of an epilogue, in their order. */
+/* Steps of an epilogue. */
 typedef enum epilogue_step {
     STEP_OTHER,
-    STEP_LOAD_LINK, /* the return address is back in its register */
-    STEP_POP_LINK,  /* the same, and the frame is removed */
-    STEP_POP
+    STEP_LOAD_LINK, /* loads the return address into the link register */
+    STEP_POP_LINK,  /* loads the return address and removes the frame */
+    STEP_POP        /* removes the frame */
 } epilogue_step;
 
+/* Returns which step of an epilogue an instruction is. */
 static epilogue_step step_of(uint32_t word)
 {
     const bool is_stack = (word >> 5 & 31) == 31;
@@ -248,9 +252,9 @@ static epilogue_step step_of(uint32_t word)
     return is_post_load && one_is_link ? STEP_POP_LINK : STEP_OTHER;
 }
 
-/* Compilers that describe no epilogues (LLVM before 15) keep the frame's rule until the end. The
- * epilogue's instructions then show that the stack is as at the entry. For a return to the link
- * register, the calling convention shows it. */
+/* Sets SJ_CODE_ENTRY_FRAME behind epilogues. LLVM before 15 does not describe epilogues in unwind
+ * tables. There the instructions of the epilogue show that the stack is as at the entry. At a
+ * return, the calling convention shows it. */
 static void find_entry_frames(sj_module *module, const sj_code_range *range)
 {
     bool has_link = false;
@@ -277,8 +281,8 @@ static void find_entry_frames(sj_module *module, const sj_code_range *range)
     }
 }
 
-/* Marks the addresses that adr, and adrp with the following add, compute. The base of a switch is
- * not a possible jump target. */
+/* Marks the addresses that adr, or adrp with an add behind it, computes. Does not mark the base of
+ * a switch, which need not be a jump target. */
 static void mark_addresses(sj_module *module, const sj_code_range *range)
 {
     enum { LOOK_ON = 8 };
@@ -293,13 +297,14 @@ static void mark_addresses(sj_module *module, const sj_code_range *range)
         for (uint32_t k = i + 1; k < range->code_count && k <= i + LOOK_ON; k++) {
             const uint32_t next =
                 codes[k].length == SJ_WORD_BYTES ? sj_word_read(module->text + codes[k].at) : 0;
-            const bool is_of = (next >> 5 & 31) == (word & 31);
-            if (class == SJ_WORD_ADRP && is_of &&
+            const bool uses_result = (next >> 5 & 31) == (word & 31);
+            if (class == SJ_WORD_ADRP && uses_result &&
                 (next & UINT32_C(0xffc00000)) == UINT32_C(0x91000000)) {
                 sj_mark(module, sj_code_target(&codes[i]) + (next >> 10 & 0xfff), true);
             }
-            /* add of registers, plain or extended */
-            is_base = is_base || (is_of && (next & UINT32_C(0xff000000)) == UINT32_C(0x8b000000));
+            /* add of a register, shifted or extended */
+            is_base =
+                is_base || (uses_result && (next & UINT32_C(0xff000000)) == UINT32_C(0x8b000000));
         }
         if (class == SJ_WORD_ADR && !is_base) {
             sj_mark(module, sj_code_target(&codes[i]), true);
@@ -307,14 +312,16 @@ static void mark_addresses(sj_module *module, const sj_code_range *range)
     }
 }
 
-/* True if a later version may define instructions in this group (bits 25 to 28). False for reserved
- * groups, and for that of branches and system instructions. */
+/* True if a later version of the architecture may define instructions in the word's group (bits 25
+ * to 28). False for reserved groups, and for the group of branches and system instructions. */
 static bool may_be_later_version(uint32_t word)
 {
     const uint32_t group = word >> 25 & 15;
     return group != 0 && group != 1 && group != 3 && (group & 14) != 10;
 }
 
+/* Accepts unknown words that may be instructions of a later version. Sets is_undecodable if others
+ * remain. */
 static void decide_unknown_words(sj_module *module, sj_code_range *range)
 {
     bool falls_through = false;

@@ -1,7 +1,7 @@
 #include "agent/abi/aarch64_words.h"
 #include "agent/planner/arch/aarch64/aarch64.h"
 
-/* Returns the bits of a word that are a distance. */
+/* Returns a mask of the bits of a word that hold a distance. */
 static uint32_t distance_bits(uint32_t word)
 {
     switch (sj_word_class_of(word)) {
@@ -23,7 +23,8 @@ static uint32_t distance_bits(uint32_t word)
     return sj_word_is_fixed_literal(word) ? UINT32_C(0x00ffffe0) : 0;
 }
 
-/* An address is a page from adrp and an offset in the following add, load or store. */
+/* An address consists of a page from adrp and an offset in a later add, load or store. `*pages` has
+ * one bit for each register that holds a page. */
 void sj_aarch64_mask_addresses(const sj_module *module, const sj_code *code, uint8_t *bytes,
                                uint32_t *pages)
 {
@@ -39,7 +40,7 @@ void sj_aarch64_mask_addresses(const sj_module *module, const sj_code *code, uin
     if (sj_word_class_of(word) == SJ_WORD_ADRP) {
         *pages |= target;
     } else if (is_add) {
-        *pages &= ~target; /* holds the whole address, or another value */
+        *pages &= ~target; /* the register now holds a whole address or another value */
     }
     const bool has_offset = is_on_page && (is_add || is_access);
     word &= ~(distance_bits(word) | (has_offset ? UINT32_C(0x003ffc00) : 0));

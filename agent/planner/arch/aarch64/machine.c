@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <string.h>
 
+/* True if the word before `code` is ret, nop, zero, b or bl. */
 static bool ends_before(const uint8_t *code)
 {
     enum { RET = 0xd65f03c0, NOP = 0xd503201f, BRANCH = 5, CALL = 0x25, LINK_SHIFT = 26 };

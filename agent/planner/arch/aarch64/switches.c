@@ -11,9 +11,9 @@
  *   add x1, x2, w1, sxtb #2         (or x1, lsl #2)
  *   br x1
  *
- * A patch covers one instruction, so only one property of a table's entries matters: none may lead
- * to the function's entry. Once its table is found and read, the targets of a sum are known to be
- * parts of the function. */
+ * A patch covers one instruction, so the planner needs to know only that no entry of a table leads
+ * to the function's entry. If the table was found and read, a jump to a sum stays in the
+ * function. */
 
 enum { LOOK_BACK = 16, ADDRESS_LOOK_BACK = 512, ENTRIES_UNBOUNDED = 256, REGISTERS = 32 };
 
@@ -24,12 +24,12 @@ static uint32_t word_of(const sj_module *module, const sj_code *code)
 
 static bool is_sum(uint32_t word)
 {
-    /* add x, x, register: shifted (lsl only) or extended */
+    /* add x, x, register: with lsl, or extended */
     return (word & UINT32_C(0xffe00000)) == UINT32_C(0x8b000000) ||
            (word & UINT32_C(0xffe00000)) == UINT32_C(0x8b200000);
 }
 
-/* True if a word writes the general register that its lowest bits name. */
+/* True if an instruction writes register `reg` as its destination in the lowest bits. */
 static bool writes_register(uint32_t word, uint32_t reg)
 {
     const bool is_memory = (word & UINT32_C(0x0a000000)) == UINT32_C(0x08000000);
@@ -40,7 +40,8 @@ static bool writes_register(uint32_t word, uint32_t reg)
     return (word & 31) == reg && !is_store && !is_pair_store && !is_vector;
 }
 
-/* Returns the last instruction before `from` that writes a register; NULL: none nearby. */
+/* Returns the last instruction before `from` that writes a register. Returns NULL if a call or
+ * `limit` instructions precede, or if there is none. */
 static const sj_code *find_writer(const sj_module *module, const sj_code_range *range,
                                   const sj_code *from, uint32_t reg, uint32_t limit)
 {
@@ -65,13 +66,13 @@ sj_switch_shape sj_aarch64_find_switch(const sj_module *module, const sj_code_ra
     return (sj_switch_shape){.has_sum = writer != NULL && is_sum(word_of(module, writer))};
 }
 
-/* Finds the address in a register, from adr, or from adrp and an add. The instructions may be far
- * away, before a loop. */
+/* Finds the address that adr, or adrp and add, computed in a register. These instructions may be
+ * far away, before a loop. Returns false if it finds none. */
 static bool find_address(const sj_module *module, const sj_code_range *range, const sj_code *from,
                          uint32_t reg, uint64_t *address)
 {
     const sj_code *first = module->codes + range->first_code;
-    uint64_t rest = 0;
+    uint64_t offset = 0;
     for (const sj_code *code = from; code > first && from - code < ADDRESS_LOOK_BACK;) {
         code--;
         const uint32_t word = word_of(module, code);
@@ -79,18 +80,19 @@ static bool find_address(const sj_module *module, const sj_code_range *range, co
             continue;
         }
         if ((code->flags & SJ_CODE_RELATIVE) != 0 && sj_word_class_of(word) != SJ_WORD_LITERAL) {
-            *address = sj_module_address(module, sj_code_target(code)) + rest;
+            *address = sj_module_address(module, sj_code_target(code)) + offset;
             return true;
         }
         if ((word & UINT32_C(0xffc00000)) == UINT32_C(0x91000000)) { /* add x, x, #n */
-            rest += word >> 10 & 0xfff;
+            offset += word >> 10 & 0xfff;
             reg = word >> 5 & 31;
         }
     }
     return false;
 }
 
-/* Decodes a load with a register offset: its size, and whether it extends the sign. */
+/* Reads from a load with a register offset the size of an entry and whether it is signed. Returns
+ * false for other instructions. */
 static bool read_load(uint32_t word, sj_jump_table *table)
 {
     if ((word & UINT32_C(0x3f200c00)) != UINT32_C(0x38200800) || (word >> 22 & 3) == 0) {
@@ -101,6 +103,7 @@ static bool read_load(uint32_t word, sj_jump_table *table)
     return table->entry_bytes <= sizeof(uint32_t);
 }
 
+/* Reads from an add the shift of an entry, and whether the add extends its sign. */
 static void read_sum(uint32_t word, sj_jump_table *table)
 {
     const bool is_extended = (word >> 21 & 1) != 0;
@@ -108,7 +111,8 @@ static void read_sum(uint32_t word, sj_jump_table *table)
     table->is_signed = table->is_signed || (is_extended && (word >> 13 & 7) >= 4);
 }
 
-/* Returns the bound that the index was compared with, if it is nearby. */
+/* Returns the number of entries by the comparison of the index, if it is nearby; else
+ * ENTRIES_UNBOUNDED. */
 static uint32_t find_count(const sj_module *module, const sj_code_range *range, const sj_code *from)
 {
     const sj_code *first = module->codes + range->first_code;
@@ -122,6 +126,7 @@ static uint32_t find_count(const sj_module *module, const sj_code_range *range, 
     return ENTRIES_UNBOUNDED;
 }
 
+/* Finds the table of the switch that ends with `jump`. Returns false if there is none. */
 static bool find_table(const sj_module *module, const sj_code_range *range, const sj_code *jump,
                        sj_jump_table *table)
 {

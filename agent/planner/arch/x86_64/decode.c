@@ -6,12 +6,12 @@
 
 enum { PREFIX_OPERAND_SIZE = 0x66, PREFIX_ADDRESS_SIZE = 0x67 };
 
-enum { CODES_BEFORE_KNOWING = 1 << 10 }; /* fewer instructions are not worth a memory */
+enum { CODES_BEFORE_CACHE = 1 << 10 }; /* fewer instructions are not worth a cache */
 
 typedef struct decoder_state {
     ZydisDecoder zydis;
     sj_known_codes *known; /* NULL: not allocated yet */
-    uint32_t decoded;      /* number of instructions */
+    uint32_t decoded;      /* number of decoded instructions; stops when `known` is allocated */
 } decoder_state;
 
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
@@ -20,7 +20,7 @@ sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
     if (state == NULL) {
         return SJ_ENOMEM;
     }
-    /* Both calls can only fail for wrong constants. Without operands the decoder is twice as
+    /* Both calls fail only for wrong constants. The minimal mode, without operands, is twice as
      * fast. */
     (void)ZydisDecoderInit(&state->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     (void)ZydisDecoderEnableMode(&state->zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
@@ -49,13 +49,13 @@ static void decode_direct(const ZydisDecodedInstruction *decoded, sj_code_kind k
 {
     code->value = (int32_t)decoded->raw.imm[0].value.s;
     code->flags |= SJ_CODE_BRANCH;
-    /* With a 16-bit operand size, branches differ between vendors. rex.W overrides it, which calls
-     * of __tls_get_addr use as filler. */
+    /* Branches with a 16-bit operand size differ between processors' vendors. rex.W overrides that
+     * size; calls of __tls_get_addr use both prefixes as filler. */
     const bool is_narrow = has_prefix(decoded, PREFIX_OPERAND_SIZE) && decoded->raw.rex.W == 0;
     code->kind = (uint8_t)(is_narrow ? SJ_CODE_BAD : kind);
 }
 
-/* Decodes FF /2 and FF /4. The far forms (/3 and /5) are pinned. */
+/* Decodes FF /2 (call) and FF /4 (jmp). The far forms, /3 and /5, become SJ_CODE_PINNED. */
 static void decode_indirect(const ZydisDecodedInstruction *decoded, bool is_call, sj_code *code)
 {
     const uint8_t wanted = is_call ? 2 : 4;
@@ -80,6 +80,7 @@ static void decode_indirect(const ZydisDecodedInstruction *decoded, bool is_call
     }
 }
 
+/* Sets the kind of an instruction that transfers control, does nothing or stops. */
 static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *code)
 {
     switch (decoded->mnemonic) {
@@ -127,12 +128,13 @@ static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *cod
     }
 }
 
-static void keep(decoder_state *state, const uint8_t *bytes, size_t size,
-                 const ZydisDecodedInstruction *decoded, const sj_code *code)
+/* Adds an instruction to the cache. Allocates the cache after CODES_BEFORE_CACHE instructions. */
+static void cache_code(decoder_state *state, const uint8_t *bytes, size_t size,
+                       const ZydisDecodedInstruction *decoded, const sj_code *code)
 {
     if (state->known != NULL) {
         sj_known_codes_add(state->known, bytes, size, decoded, code);
-    } else if (++state->decoded == CODES_BEFORE_KNOWING) {
+    } else if (++state->decoded == CODES_BEFORE_CACHE) {
         state->known = sj_known_codes_new();
     }
 }
@@ -164,7 +166,7 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
         code->value = (int32_t)decoded.raw.disp.value;
         code->field = decoded.raw.disp.offset & 15; /* instructions have at most 15 bytes */
         if (has_prefix(&decoded, PREFIX_ADDRESS_SIZE)) {
-            code->kind = SJ_CODE_PINNED; /* eip-relative: wraps at 4 GiB */
+            code->kind = SJ_CODE_PINNED; /* relative to eip: the address wraps at 4 GiB */
         }
     }
     if (decoder->keeps_faults && code->kind == SJ_CODE_PLAIN && sj_x86_64_may_fault(&decoded)) {
@@ -173,5 +175,5 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
     if ((code->flags & SJ_CODE_BRANCH) == 0 && decoded.raw.imm[0].size >= 32) {
         *immediate = decoded.raw.imm[0].value.u;
     }
-    keep(state, bytes, size, &decoded, code);
+    cache_code(state, bytes, size, &decoded, code);
 }

@@ -5,6 +5,7 @@
 
 enum { DISTANCE_BYTES = 4, SHORT_BRANCH_BYTES = 3 };
 
+/* True if the value lies in a section or loaded segment of the module. */
 static bool is_address(const sj_module *module, uint32_t value)
 {
     for (uint32_t i = 0; i < module->elf.section_count; i++) {
@@ -24,7 +25,8 @@ static bool is_address(const sj_module *module, uint32_t value)
     return false;
 }
 
-/* In a program at a fixed address, any four bytes of an instruction may be an address. */
+/* Clears all groups of four bytes that may be an address, in an instruction of a program at a fixed
+ * address. */
 static void mask_fixed(const sj_module *module, const sj_code *code, uint8_t *bytes)
 {
     for (uint32_t at = 1; at + DISTANCE_BYTES <= code->length; at++) {

@@ -1,12 +1,14 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. A function without calls has no return address in its code. So a copy elsewhere can
- * run without any unwinder noticing, unless its own instructions throw. The entry jumps to the
- * copy. Branches of the copy stay in the copy, and its exits have probes. A loop to the entry
- * continues after the entry's probe. */
+/* Design notes. No return address leads into a function without calls. So no unwinder finds a copy
+ * of it, unless one of its own instructions throws. The entry jumps to the copy. Branches of the
+ * copy stay in the copy, and its exits have probes. A loop to the entry continues behind the
+ * entry's probe. */
 
 enum { COPY_MAX_CODES = 1 << 14 };
 
+/* True if all instructions of the function can run elsewhere, and if no call, label or landing pad
+ * leads into it. */
 static bool can_copy(const sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;
@@ -24,7 +26,7 @@ static bool can_copy(const sj_builder *builder, const sj_code_range *range)
             return false;
         }
     }
-    /* Padding may follow the last reached instruction. */
+    /* Padding may follow the last instruction. */
     uint32_t last = range->first_code + range->code_count - 1;
     while (last > range->first_code && module->codes[last].kind == SJ_CODE_NOP) {
         last--;
@@ -32,6 +34,7 @@ static bool can_copy(const sj_builder *builder, const sj_code_range *range)
     return sj_code_is_final(&module->codes[last]);
 }
 
+/* Returns the number of the label of a target: 0 is the entry, behind its probe. */
 static uint32_t label_of(const sj_code_range *range, int64_t target)
 {
     return target <= (int64_t)range->entry ? 0 : (uint32_t)(target - range->start);
@@ -43,6 +46,7 @@ static bool is_instruction(const sj_module *module, const sj_code_range *range, 
            sj_code_at(module, target) != NULL;
 }
 
+/* True if all branches that stay in the function lead to instructions. */
 static bool has_known_branches(const sj_module *module, const sj_code_range *range)
 {
     for (uint32_t i = 0; i < range->code_count; i++) {
@@ -56,8 +60,8 @@ static bool has_known_branches(const sj_module *module, const sj_code_range *ran
     return true;
 }
 
-static void emit_body_code(sj_builder *builder, const sj_code_range *range, const sj_code *code,
-                           uint32_t *leave_stub)
+static void emit_copied_code(sj_builder *builder, const sj_code_range *range, const sj_code *code,
+                             uint32_t *leave_stub)
 {
     const sj_module *module = builder->module;
     const bool is_branch = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF;
@@ -74,7 +78,9 @@ static void emit_body_code(sj_builder *builder, const sj_code_range *range, cons
     }
 }
 
-static uint32_t emit_body(sj_builder *builder, const sj_code_range *range)
+/* Emits the stub with the copy, and before it a stub for each conditional exit. Returns the stub's
+ * number. */
+static uint32_t emit_copy_of_function(sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;
     const sj_code *first = module->codes + range->first_code;
@@ -96,7 +102,7 @@ static uint32_t emit_body(sj_builder *builder, const sj_code_range *range)
         if (first[i].at > entry && sj_bit_get(module->targets, first[i].at)) {
             sj_emit_label(builder, label_of(range, first[i].at));
         }
-        emit_body_code(builder, range, &first[i], &leave_stub);
+        emit_copied_code(builder, range, &first[i], &leave_stub);
     }
     sj_stub_end(builder);
     return stub;
@@ -114,6 +120,6 @@ bool sj_hook_by_copy(sj_builder *builder)
     if (!sj_claim_window(builder, range, 0, true, &window, &island)) {
         return false;
     }
-    sj_patch_window(builder, &window, island, emit_body(builder, range));
+    sj_patch_window(builder, &window, island, emit_copy_of_function(builder, range));
     return true;
 }

@@ -1,4 +1,5 @@
-/* Derives frames and faults of generated code from its instructions. */
+/* Derives from the instructions of generated code how they change the stack frame, and whether they
+ * may fault. */
 #include "agent/planner/arch/x86_64/x86_64.h"
 
 enum { REX_W = 0x48, REX_B = 0x41, LEAVE = 0xc9, GROUP_BYTE = 0x83, GROUP_WORD = 0x81 };
@@ -28,6 +29,7 @@ sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length)
     return loads_stack ? SJ_FRAME_RESTORED : SJ_FRAME_KEPT;
 }
 
+/* True for instructions that access memory without a ModRM byte. */
 static bool is_string_or_absolute(const ZydisDecodedInstruction *decoded)
 {
     const uint8_t opcode = decoded->opcode;
@@ -51,7 +53,7 @@ bool sj_x86_64_may_fault(const ZydisDecodedInstruction *decoded)
     const uint8_t base = is_indexed ? decoded->raw.sib.base : decoded->raw.modrm.rm;
     const bool is_plain = !is_indexed || decoded->raw.sib.index == STACK;
     if (base == FRAME && decoded->raw.modrm.mod == 0) {
-        return is_indexed; /* relative to the next instruction: its own constants */
+        return is_indexed; /* rip-relative: reads the function's own constants */
     }
     return decoded->raw.rex.B != 0 || (base != STACK && base != FRAME) || !is_plain ||
            decoded->raw.rex.X != 0;

@@ -2,17 +2,19 @@
 
 enum { JUMP32_BYTES = 5, JUMP_IF32_BYTES = 6 };
 
-static bool has_distance(const sj_code *code)
+/* True for jumps with a 32-bit distance. */
+static bool has_long_distance(const sj_code *code)
 {
     return (code->kind == SJ_CODE_JUMP && code->length >= JUMP32_BYTES) ||
            (code->kind == SJ_CODE_JUMP_IF && code->length >= JUMP_IF32_BYTES);
 }
 
+/* Patches an exit. `leaving` is the exit itself, or the exit that it jumps to (sj_leaving_code). */
 static bool hook_exit(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                       const sj_code *leaving)
 {
     const sj_code *code = &builder->module->codes[exit];
-    if (has_distance(code)) {
+    if (has_long_distance(code)) {
         sj_claim_bytes(builder, code->at, code->length);
         sj_patch_distance(builder, code, sj_emit_leave_stub(builder, code, leaving));
         return true;
@@ -26,7 +28,7 @@ static bool hook_exit(sj_builder *builder, const sj_code_range *range, uint32_t 
     return true;
 }
 
-/* True if a folded exit is never reached: no instruction falls into it, not even through
+/* True if a folded exit need not be patched: no instruction falls through to it, not even through
  * padding. */
 static bool is_dead(const sj_builder *builder, const sj_code_range *range, uint32_t exit)
 {
@@ -40,7 +42,7 @@ static bool is_dead(const sj_builder *builder, const sj_code_range *range, uint3
            sj_is_folded(builder, &module->codes[exit]);
 }
 
-/* An exit inside an earlier window was emitted with that window. */
+/* Patches the exits of a range. Skips exits in earlier windows, which are patched already. */
 static bool hook_exits(sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;

@@ -1,13 +1,14 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. If five bytes are not free for a jump to a stub, two bytes can jump to a nearby
- * island that holds it. The island lies in padding, or in the place of code that is moved.
+/* Design notes. If there are no five bytes for a jump to a stub, two bytes can jump to a branch
+ * island nearby, which contains the jump to the stub. The island lies in padding, or replaces code
+ * that is moved to a stub.
  *
- * A return of one byte has no space for a jump if branches reach it and the code after it has its
- * own entry. But only its own byte must change: it becomes the opcode of a short jump, whose
- * distance is the following byte as it is (instruction punning). So the place of the island is
- * fixed, and must be free or be made free. The island lies in the same page as the return. Pages
- * are written as a whole, and a jump without its island would lead into other code. */
+ * A return of one byte has no space for a jump if branches lead to it and to the code behind it.
+ * Its byte becomes the opcode of a short jump, whose distance is the next byte, which stays
+ * unchanged (instruction punning). So the address of the island is fixed: it must be padding or
+ * code that can be moved. The island lies in the same page as the return. Each page is written as a
+ * whole. A jump that is written before its island would lead into other code. */
 
 enum {
     JUMP32_BYTES = 5,
@@ -18,7 +19,8 @@ enum {
     PAGE_SHIFT = 12
 };
 
-/* Claims five bytes of padding that a short jump at `start` reaches. */
+/* Claims five bytes of padding within reach of a short jump at `start`. Returns false if there are
+ * none. */
 static bool find_island(sj_builder *builder, uint32_t start, uint32_t *island)
 {
     const sj_module *module = builder->module;
@@ -47,8 +49,9 @@ static bool has_call(const sj_code *codes, const sj_window *window)
     return false;
 }
 
-/* Returns the first place after the window's own jump at which no instruction starts. A thread at
- * an instruction of the window is then always inside one of the two patches. */
+/* Returns the first offset behind the window's own jump at which no instruction starts, if five
+ * bytes follow. So a thread at an instruction of the window is inside one of the two patches.
+ * Returns SJ_CODE_RANGE_NONE if there is none. */
 static uint32_t island_in(const sj_code *codes, const sj_window *window)
 {
     uint32_t at = window->start + JUMP32_BYTES;
@@ -58,20 +61,22 @@ static uint32_t island_in(const sj_code *codes, const sj_window *window)
     return at + JUMP32_BYTES <= window->start + window->length ? at : SJ_CODE_RANGE_NONE;
 }
 
-/* Exits and branches of other functions belong to their own plans, so only their other code may
- * move. */
+/* True if the window may move to make space for an island. Of other functions, only plain
+ * instructions may move, because their branches and exits may have patches of their own. */
 static bool may_move_for_island(const sj_builder *builder, const sj_code_range *range,
                                 const sj_window *window)
 {
     const sj_code *codes = builder->module->codes;
-    bool may = !has_call(codes, window);
+    bool is_movable = !has_call(codes, window);
     for (uint32_t i = window->first; i <= window->last; i++) {
-        may = may && (range->parent == builder->function || codes[i].kind == SJ_CODE_PLAIN ||
-                      codes[i].kind == SJ_CODE_NOP);
+        is_movable = is_movable && (range->parent == builder->function ||
+                                    codes[i].kind == SJ_CODE_PLAIN || codes[i].kind == SJ_CODE_NOP);
     }
-    return may;
+    return is_movable;
 }
 
+/* Makes a window of code, from instruction `first` on, that can hold the island of a short jump at
+ * `jump`. Returns false if there is none. */
 static bool can_hold_island(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                             uint32_t jump, sj_window *window)
 {
@@ -90,9 +95,9 @@ static bool can_hold_island(const sj_builder *builder, const sj_code_range *rang
     return false;
 }
 
-/* Moves a window of code whose remaining bytes hold the island. */
-static void vacate(sj_builder *builder, const sj_code_range *range, sj_window *window,
-                   uint32_t island)
+/* Moves the code of a window to a stub. The bytes from `island` on then hold the island. */
+static void move_window(sj_builder *builder, const sj_code_range *range, sj_window *window,
+                        uint32_t island)
 {
     sj_claim_bytes(builder, window->start, window->length);
     const uint32_t stub = sj_emit_window(builder, range, window, false);
@@ -100,6 +105,7 @@ static void vacate(sj_builder *builder, const sj_code_range *range, sj_window *w
     sj_patch_window(builder, window, SJ_CODE_RANGE_NONE, stub);
 }
 
+/* Moves code of a range to make an island for a short jump at `jump`. */
 static bool make_island_in(sj_builder *builder, const sj_code_range *range, uint32_t jump,
                            uint32_t *island)
 {
@@ -113,14 +119,15 @@ static bool make_island_in(sj_builder *builder, const sj_code_range *range, uint
             continue;
         }
         *island = island_in(module->codes, &window);
-        vacate(builder, range, &window, *island);
+        move_window(builder, range, &window, *island);
         return true;
     }
     return false;
 }
 
-/* If no padding is near, moves a run of code to a stub. Its first bytes jump to the stub, and its
- * other bytes hold the jump of the island. Tries the function's own code first. */
+/* Makes an island where no padding is near: moves a run of code to a stub. The first bytes of the
+ * run then jump to the stub, and its other bytes hold the island. Tries the function's own code
+ * first. */
 static bool make_island(sj_builder *builder, const sj_code_range *range, uint32_t jump,
                         uint32_t *island)
 {
@@ -145,7 +152,8 @@ static bool make_island(sj_builder *builder, const sj_code_range *range, uint32_
     return false;
 }
 
-static bool is_around(const sj_code *codes, const sj_window *window, uint32_t island)
+/* True if the window can hold an island at that offset, at which no instruction starts. */
+static bool fits_island(const sj_code *codes, const sj_window *window, uint32_t island)
 {
     for (uint32_t i = window->first; i <= window->last; i++) {
         if (codes[i].at == island) {
@@ -156,6 +164,7 @@ static bool is_around(const sj_code *codes, const sj_window *window, uint32_t is
            island + JUMP32_BYTES <= window->start + window->length;
 }
 
+/* Moves code to make an island at a fixed offset. */
 static bool make_island_at(sj_builder *builder, uint32_t island)
 {
     const sj_module *module = builder->module;
@@ -180,8 +189,8 @@ static bool make_island_at(sj_builder *builder, uint32_t island)
                 !may_move_for_island(builder, range, &window)) {
                 break;
             }
-            if (window.length == window.space && is_around(module->codes, &window, island)) {
-                vacate(builder, range, &window, island);
+            if (window.length == window.space && fits_island(module->codes, &window, island)) {
+                move_window(builder, range, &window, island);
                 return true;
             }
         }
@@ -195,8 +204,8 @@ static bool is_same_page(const sj_module *module, uint32_t left, uint32_t right)
            sj_module_address(module, right) >> PAGE_SHIFT;
 }
 
-/* The following byte must stay. So it must belong to an instruction of the same function that is
- * not an exit, because exits are changed. */
+/* True if an exit can become the opcode of a short jump. The next byte must stay unchanged, so it
+ * must belong to an instruction of the same function that is not an exit. */
 static bool can_pun(const sj_builder *builder, const sj_code_range *range, uint32_t exit)
 {
     const sj_module *module = builder->module;
@@ -208,7 +217,9 @@ static bool can_pun(const sj_builder *builder, const sj_code_range *range, uint3
            sj_leaving_code(builder, &code[1], sj_exit_of(module, range, &code[1])) == NULL;
 }
 
-static bool find_place(const sj_module *module, const sj_code *code, uint32_t *island)
+/* Computes the island of a punned jump. Returns false if it is outside of the text or the page, or
+ * overlaps the jump. */
+static bool find_pun_island(const sj_module *module, const sj_code *code, uint32_t *island)
 {
     const int8_t distance = (int8_t)module->text[code->at + 1];
     const int64_t at = (int64_t)code->at + JUMP8_BYTES + distance;
@@ -221,12 +232,13 @@ static bool find_place(const sj_module *module, const sj_code *code, uint32_t *i
            is_same_page(module, code->at, *island + JUMP32_BYTES - 1);
 }
 
+/* Claims a punned jump and its island. */
 static bool claim_pun(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                       sj_window *window, uint32_t *island)
 {
     const sj_module *module = builder->module;
     const sj_code *code = &module->codes[exit];
-    if (!can_pun(builder, range, exit) || !find_place(module, code, island)) {
+    if (!can_pun(builder, range, exit) || !find_pun_island(module, code, island)) {
         return false;
     }
     sj_claim_bytes(builder, code->at, JUMP8_BYTES);
@@ -254,7 +266,7 @@ bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t e
         found = is_at_entry ? sj_window_entry(builder, JUMP8_BYTES, window)
                             : sj_window_exit(builder, range, exit, JUMP8_BYTES, window);
         if (found) {
-            /* Claim the window first, so that the island does not use its padding. */
+            /* Claims the window first, so that the island does not use the window's padding. */
             sj_claim_bytes(builder, window->start, window->space);
             found = find_island(builder, window->start, island) ||
                     make_island(builder, range, window->start, island);

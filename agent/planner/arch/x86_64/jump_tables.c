@@ -2,13 +2,14 @@
 
 #include "agent/planner/jump_tables.h"
 
-/* Design notes. A position-independent table holds 32-bit distances from its own start. Code names
- * the start by a rip-relative lea, so each such lea in a function with an indirect jump is a
- * candidate. Programs at a fixed address use tables of 64-bit addresses that the jump names. */
+/* Design notes. A position-independent table holds 32-bit distances from its own start. Code loads
+ * the start with a rip-relative lea, so each address of such a lea in a function with an indirect
+ * jump may be a table. Programs at a fixed address use tables of 64-bit addresses, whose address is
+ * in the jump. */
 
 enum { BOUND_LOOK_BACK = 6, NO_REGISTER = 0xff, IF_ABOVE = 7 };
 
-/* An instruction on two registers (ModRM of mod 3) with the opcode at `at`. */
+/* The two registers of an instruction whose ModRM byte has mod 3. */
 typedef struct register_pair {
     uint8_t reg;
     uint8_t rm;
@@ -20,27 +21,28 @@ static register_pair registers_of(uint8_t rex, uint8_t modrm)
                            .rm = (uint8_t)((modrm & 7) | (rex & 1) << 3)};
 }
 
-/* Returns the register that `index` was copied from with the same numeric value: by a 32-bit move
- * or a zero extension. NO_REGISTER: none. */
+/* Returns the register from which an instruction copies its value to `index`, by a 32-bit move or a
+ * zero extension. Returns NO_REGISTER if it does not. */
 static uint8_t copied_from(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
     const uint8_t rex = (bytes[0] & 0xf0) == 0x40 ? bytes[0] : 0;
     const uint8_t *opcode = bytes + (rex != 0 ? 1 : 0);
-    const uint8_t left = (uint8_t)(length - (opcode - bytes));
-    if (left == 2 && (opcode[0] == 0x89 || opcode[0] == 0x8b) && opcode[1] >= 0xc0) {
+    const uint8_t length_left = (uint8_t)(length - (opcode - bytes));
+    if (length_left == 2 && (opcode[0] == 0x89 || opcode[0] == 0x8b) && opcode[1] >= 0xc0) {
         const register_pair pair = registers_of(rex, opcode[1]);
         const uint8_t to = opcode[0] == 0x89 ? pair.rm : pair.reg;
         return to == index ? (opcode[0] == 0x89 ? pair.reg : pair.rm) : NO_REGISTER;
     }
-    if (left == 3 && opcode[0] == 0x0f && (opcode[1] & 0xfe) == 0xb6 && opcode[2] >= 0xc0) {
+    if (length_left == 3 && opcode[0] == 0x0f && (opcode[1] & 0xfe) == 0xb6 && opcode[2] >= 0xc0) {
         const register_pair pair = registers_of(rex, opcode[2]);
-        const bool is_low = opcode[1] == 0xb7 || rex != 0 || pair.rm < 4; /* not ah to bh */
+        const bool is_low = opcode[1] == 0xb7 || rex != 0 || pair.rm < 4; /* excludes ah to bh */
         return pair.reg == index && is_low ? pair.rm : NO_REGISTER;
     }
     return NO_REGISTER;
 }
 
-/* Returns one more than the number that an instruction compares `index` with; 0: no comparison. */
+/* Returns one more than the number that an instruction compares `index` with. Returns 0 if it does
+ * not compare. */
 static uint32_t compared_with(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
     const bool is_word = bytes[0] == 0x66;
@@ -48,28 +50,30 @@ static uint32_t compared_with(const uint8_t *bytes, uint8_t length, uint8_t inde
     length = (uint8_t)(length - (is_word ? 1 : 0));
     const uint8_t rex = (bytes[0] & 0xf0) == 0x40 ? bytes[0] : 0;
     const uint8_t *opcode = bytes + (rex != 0 ? 1 : 0);
-    const uint8_t left = (uint8_t)(length - (opcode - bytes));
-    if (left == 2 && opcode[0] == 0x3c && index == 0) {
+    const uint8_t length_left = (uint8_t)(length - (opcode - bytes));
+    if (length_left == 2 && opcode[0] == 0x3c && index == 0) {
         return opcode[1] + UINT32_C(1);
     }
-    if (left == 3 && (opcode[0] == 0x83 || opcode[0] == 0x80) && (opcode[1] & 0xf8) == 0xf8) {
+    if (length_left == 3 && (opcode[0] == 0x83 || opcode[0] == 0x80) &&
+        (opcode[1] & 0xf8) == 0xf8) {
         const bool is_low = opcode[0] == 0x83 || rex != 0 || (opcode[1] & 7) < 4;
         return is_low && registers_of(rex, opcode[1]).rm == index && opcode[2] < 0x80
                    ? opcode[2] + UINT32_C(1)
                    : 0;
     }
-    const bool is_long = left == 6 && opcode[0] == 0x81 && (opcode[1] & 0xf8) == 0xf8 &&
+    const bool is_long = length_left == 6 && opcode[0] == 0x81 && (opcode[1] & 0xf8) == 0xf8 &&
                          registers_of(rex, opcode[1]).rm == index;
-    if (!is_long && !(left == 5 && opcode[0] == 0x3d && index == 0)) {
+    if (!is_long && !(length_left == 5 && opcode[0] == 0x3d && index == 0)) {
         return 0;
     }
     uint32_t value;
-    memcpy(&value, opcode + left - sizeof(value), sizeof(value));
+    memcpy(&value, opcode + length_left - sizeof(value), sizeof(value));
     return value < SJ_JUMP_TABLE_MOST ? value + 1 : 0;
 }
 
-/* Returns the number of entries that a jump through a table of addresses can use. `cmp $last, reg`,
- * `ja elsewhere` and copies of the register must directly precede it. */
+/* Returns the number of entries that a jump through a table of addresses can use, or 0 if it is
+ * unknown. It is known if `cmp $last, reg`, `ja elsewhere` and copies of the register directly
+ * precede the jump. */
 static uint32_t known_count(const sj_module *module, const sj_code_range *range,
                             const sj_code *jump)
 {

@@ -4,11 +4,11 @@
 #include <string.h>
 
 /* Design notes. The head of an instruction (prefixes, opcode, ModRM and SIB) determines its kind
- * and length. The end of the head follows from the few rules of the common encoding, and from which
- * opcodes have a ModRM byte; the memory learns that from the decoder. These rules cannot mislead:
- * an instruction is stored only if the decoder found the same end of its head, and it is found only
- * by the whole head. Instructions that depend on more are not stored: other encodings, invalid or
- * rare ones, and shifts, which keep the flags if the immediate is zero. */
+ * and length. This code finds the end of the head by a few rules of the common encoding. The cache
+ * learns from the decoder which opcodes have a ModRM byte. An instruction is stored only if the
+ * decoder found the same end of its head, and it is found only by its whole head, so wrong rules
+ * cannot give wrong results. Some instructions are not stored: other encodings, invalid or pinned
+ * ones, and shifts, which keep the flags if the immediate is zero. */
 
 enum {
     SLOTS_BITS = 13,
@@ -19,14 +19,14 @@ enum {
     TWO_BYTE_OPCODE = 0x0f,
     REX = 0x40,
     REX_MASK = 0xf0,
-    BY_SIB = 4 /* r/m of an operand in memory */
+    BY_SIB = 4 /* r/m field: a SIB byte follows */
 };
 
 typedef enum modrm_use { MODRM_UNKNOWN, MODRM_NONE, MODRM_HERE } modrm_use;
 
 typedef struct known_code {
-    uint64_t head; /* as a little-endian word; bytes after `head_bytes` are zero */
-    sj_code code;  /* without place and value */
+    uint64_t head; /* as a little-endian word; bytes behind `head_bytes` are zero */
+    sj_code code;  /* `at` and `value` are zero */
     uint8_t head_bytes;
     uint8_t value_at; /* offset in the instruction */
     uint8_t value_bytes;
@@ -36,7 +36,7 @@ typedef struct known_code {
 } known_code;
 
 struct sj_known_codes {
-    /* modrm_use, indexed by whether the opcode has two bytes, and by its last byte */
+    /* modrm_use by two indexes: whether the opcode has two bytes, and its last byte */
     uint8_t modrm[2][256];
     known_code slots[SLOTS];
 };
@@ -90,6 +90,7 @@ static unsigned find_opcode(uint64_t word, bool *has_two_bytes)
     return at + *has_two_bytes;
 }
 
+/* Returns the size of the head by the rules of the encoding. */
 static unsigned head_bytes(uint64_t word, unsigned opcode_at, modrm_use use)
 {
     const uint8_t modrm = byte_of(word, opcode_at + 1);
@@ -154,7 +155,8 @@ bool sj_known_codes_find(const sj_known_codes *known, const uint8_t *bytes, size
     return true;
 }
 
-static bool is_kept(const ZydisDecodedInstruction *decoded, const sj_code *code)
+/* True if the decoding depends only on the head. */
+static bool can_be_cached(const ZydisDecodedInstruction *decoded, const sj_code *code)
 {
     const bool is_shift = decoded->mnemonic == ZYDIS_MNEMONIC_SAR ||
                           decoded->mnemonic == ZYDIS_MNEMONIC_SHL ||
@@ -167,7 +169,8 @@ static bool is_kept(const ZydisDecodedInstruction *decoded, const sj_code *code)
            !is_narrow_branch && code->kind != SJ_CODE_BAD && code->kind != SJ_CODE_PINNED;
 }
 
-/* After the head follow a displacement and an immediate. */
+/* Returns the size of the head as the decoder found it. A displacement and an immediate operand
+ * follow the head. */
 static unsigned true_head_bytes(const ZydisDecodedInstruction *decoded)
 {
     if (decoded->raw.disp.size != 0) {
@@ -176,7 +179,8 @@ static unsigned true_head_bytes(const ZydisDecodedInstruction *decoded)
     return decoded->raw.imm[0].size != 0 ? decoded->raw.imm[0].offset : decoded->length;
 }
 
-static void note_fields(known_code *slot, const ZydisDecodedInstruction *decoded)
+/* Stores where the value and the immediate operand are in the instruction. */
+static void set_fields(known_code *slot, const ZydisDecodedInstruction *decoded)
 {
     enum { BYTE_BITS = 8, LEAST_IMMEDIATE_BITS = 32 };
     const uint8_t flags = slot->code.flags;
@@ -200,7 +204,7 @@ void sj_known_codes_add(sj_known_codes *known, const uint8_t *bytes, size_t size
                         const ZydisDecodedInstruction *decoded, const sj_code *code)
 {
     bool has_two_bytes;
-    if (size < WORD_BYTES || !is_kept(decoded, code)) {
+    if (size < WORD_BYTES || !can_be_cached(decoded, code)) {
         return;
     }
     const uint64_t word = read_word(bytes);
@@ -218,5 +222,5 @@ void sj_known_codes_add(sj_known_codes *known, const uint8_t *bytes, size_t size
     *slot = (known_code){.head = head, .head_bytes = (uint8_t)count, .code = *code};
     slot->code.at = 0;
     slot->code.value = 0;
-    note_fields(slot, decoded);
+    set_fields(slot, decoded);
 }

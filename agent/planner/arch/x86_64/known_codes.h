@@ -1,6 +1,6 @@
-/* Memory of decoded instructions. Nearly all instructions of a program are one of some thousand,
- * apart from displacements and immediates. Finding one of those takes a tenth of the time of
- * decoding it. */
+/* A cache of decoded instructions. Without displacements and immediate operands, a program has only
+ * some thousand different instructions. Finding an instruction in the cache takes a tenth of the
+ * time of decoding it. */
 #ifndef SJ_AGENT_PLANNER_ARCH_X86_64_KNOWN_CODES_H
 #define SJ_AGENT_PLANNER_ARCH_X86_64_KNOWN_CODES_H
 
@@ -10,16 +10,16 @@
 
 typedef struct sj_known_codes sj_known_codes;
 
-/* Allocates the empty memory of one decoder. Returns NULL if there is no memory; the decoder then
- * works without it. Free it with free(). */
+/* Allocates an empty cache for one decoder. Free it with free(). Returns NULL if out of memory; the
+ * decoder then works without a cache. */
 sj_known_codes *sj_known_codes_new(void);
 
-/* Decodes an instruction like sj_decode; returns false if it is not in the memory. */
+/* Decodes an instruction like sj_decode. Returns false if it is not in the cache. */
 bool sj_known_codes_find(const sj_known_codes *known, const uint8_t *bytes, size_t size,
                          uint32_t at, sj_code *code, uint64_t *immediate);
 
-/* Stores a decoded instruction, if its decoding depends only on the bytes before its displacement
- * and immediate. */
+/* Adds a decoded instruction, if its decoding depends only on the bytes before its displacement and
+ * immediate operand. */
 void sj_known_codes_add(sj_known_codes *known, const uint8_t *bytes, size_t size,
                         const ZydisDecodedInstruction *decoded, const sj_code *code);
 

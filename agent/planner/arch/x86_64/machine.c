@@ -8,6 +8,7 @@ static bool hook_x86_64(sj_builder *builder, sj_technique technique)
                                                : sj_hook_in_place(builder);
 }
 
+/* True if the bytes before `code` may be ret, nop, int3, zero, a jump or a call. */
 static bool ends_before(const uint8_t *code)
 {
     enum { RET = 0xc3, NOP = 0x90, TRAP = 0xcc, JUMP = 0xe9, JUMP_SHORT = 0xeb, CALL = 0xe8 };

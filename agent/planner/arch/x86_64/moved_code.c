@@ -4,7 +4,7 @@
 
 enum { LONG_JUMP_BYTES = 5, LONG_JUMP_IF_BYTES = 6, MODRM_REG_SHIFT = 3 };
 
-/* Copies an instruction, which may have a rip-relative operand. */
+/* Emits a copy of an instruction, which may have a rip-relative operand. */
 static void emit_plain(sj_builder *builder, const sj_code *code, const uint8_t *bytes)
 {
     if ((code->flags & SJ_CODE_RELATIVE) != 0) {
@@ -14,7 +14,7 @@ static void emit_plain(sj_builder *builder, const sj_code *code, const uint8_t *
     }
 }
 
-/* Writes the long form of a conditional jump, with distance zero. */
+/* Writes to `bytes` the long form of a conditional jump, with distance zero. */
 static void long_jump_if(const sj_builder *builder, const sj_code *code,
                          uint8_t bytes[LONG_JUMP_IF_BYTES])
 {
@@ -23,6 +23,7 @@ static void long_jump_if(const sj_builder *builder, const sj_code *code,
     bytes[1] = 0x80 | sj_x86_64_jump_condition(builder->module, code);
 }
 
+/* Emits a call as a push of the original return address and a jump. */
 static void emit_call(sj_builder *builder, const sj_code *code)
 {
     sj_emit_push_return(builder, sj_code_end(code));
@@ -30,7 +31,7 @@ static void emit_call(sj_builder *builder, const sj_code *code)
         sj_emit_jump(builder, sj_code_target(code));
         return;
     }
-    /* FF /2 becomes FF /4: jumps to the same operand. */
+    /* FF /2 (call) becomes FF /4 (jmp) with the same operand. */
     uint8_t bytes[SJ_PATCH_MAX_BYTES] = {0};
     memcpy(bytes, builder->module->text + code->at, code->length);
     uint8_t opcode = 0;
@@ -86,9 +87,9 @@ enum {
     LOAD_RCX = 1 << MODRM_REG_SHIFT
 };
 
-/* Makes a load to rcx of the address that a jump through memory reads: 8B /1 instead of FF /4,
- * without the prefixes of jumps. Returns its length, and adds to the position of a displacement how
- * much longer the load is. */
+/* Writes an instruction that loads the target of a jump through memory into rcx: 8B /1 instead of
+ * FF /4, without the prefixes of jumps. Returns its length. Changes `*field`, the position of the
+ * jump's displacement, to the position in the load. */
 static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8_t *field)
 {
     uint8_t size = 0;
@@ -115,7 +116,7 @@ static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8
 typedef struct target_store {
     uint8_t bytes[SJ_JUMP_STORE_MAX_BYTES];
     uint8_t size;
-    uint8_t field; /* is set to reach the jump's target; 0: none */
+    uint8_t field; /* position of a displacement that must reach the jump's target; 0: none */
 } target_store;
 
 static void append(target_store *store, const uint8_t *bytes, uint8_t size)
@@ -133,6 +134,8 @@ static void store_register(target_store *store, const uint8_t *jump, uint8_t len
     append(store, move, sizeof(move));
 }
 
+/* Returns code that stores the target of an exit's jump. It uses only rcx, which it saves below the
+ * stack pointer. */
 static target_store store_target(const sj_module *module, const sj_code *exit)
 {
     static const uint8_t keep_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb0};    /* mov %rcx, -80(%rsp) */
@@ -164,7 +167,7 @@ static target_store store_target(const sj_module *module, const sj_code *exit)
     return store;
 }
 
-/* Emits the probe before an exit: a return, or a jump that will be taken. */
+/* Emits the probe of an exit: a return, or a jump that is taken. */
 static void emit_leave(sj_builder *builder, const sj_code *exit)
 {
     const sj_module *module = builder->module;
@@ -180,8 +183,8 @@ static void emit_leave(sj_builder *builder, const sj_code *exit)
     }
 }
 
-/* Returns the function that a jump to an offset calls, if the flags are dead there; else
- * SJ_CODE_RANGE_NONE. */
+/* Returns the index of the function that starts at an offset, if the flags are dead there.
+ * Otherwise returns SJ_CODE_RANGE_NONE. */
 static uint32_t callee_at(const sj_module *module, int64_t target)
 {
     const uint32_t callee = sj_module_range_at(module, target);

@@ -3,12 +3,13 @@
 #include "proto/base/array.h"
 
 /* Design notes. A window is a run of whole instructions that move to a stub. Control may arrive
- * only at its first byte. So no other byte is a branch target, return address or label, and windows
- * do not overlap. Padding after a final instruction enlarges the window. */
+ * only at its first byte. So no other byte of it is a branch target, return address or label, and
+ * windows do not overlap. Padding behind a final instruction enlarges the window. */
 
 enum { JUMP32_BYTES = 5 };
 
-/* A runtime finds a call by its return address, and rewrites these bytes before it. */
+/* A language runtime finds a call by its return address, and rewrites these bytes before that
+ * address. */
 enum { CALL_SITE_BYTES = 13 };
 
 static bool can_move(const sj_builder *builder, const sj_code *code)
@@ -33,10 +34,10 @@ static bool can_move(const sj_builder *builder, const sj_code *code)
     }
 }
 
-uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most)
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit)
 {
     uint32_t count = 0;
-    while (count < most && at + count < module->text_bytes &&
+    while (count < limit && at + count < module->text_bytes &&
            sj_bit_get(module->padding, at + count) && !sj_bit_get(module->claimed, at + count)) {
         count++;
     }
@@ -78,13 +79,14 @@ const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, s
     return target != NULL && sj_is_folded(builder, target) ? target : NULL;
 }
 
-/* True if control may arrive at an instruction other than from the previous one. */
+/* True if control may arrive at an instruction other than from the instruction before it. */
 static bool is_entered(const sj_builder *builder, const sj_code *code)
 {
     return sj_bit_get(builder->module->targets, code->at) && !sj_is_folded(builder, code);
 }
 
-/* In generated code, the bytes before an indirect call hold its target. */
+/* True if generated code has, within CALL_SITE_BYTES behind `end`, the return address of an
+ * indirect call. The bytes before such a call contain its target. */
 static bool holds_call_site(const sj_builder *builder, const sj_code_range *range, uint32_t last,
                             uint32_t end)
 {
@@ -130,6 +132,7 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
            !holds_call_site(builder, range, last, codes[first].at + free_bytes);
 }
 
+/* Returns why an instruction at the entry cannot be part of a window, or SJ_SKIP_NONE. */
 static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool is_first)
 {
     if (!is_first && is_entered(builder, code)) {
@@ -141,7 +144,8 @@ static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool
     return can_move(builder, code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
 }
 
-/* A final exit so close after the entry that no window fits between them moves with the entry. */
+/* Enlarges the entry's window by the next exit, if that exit is too close behind the window for a
+ * window of its own. */
 static void include_next_exit(const sj_builder *builder, const sj_code_range *range,
                               sj_window *window)
 {
@@ -202,7 +206,7 @@ bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t ex
     const sj_module *module = builder->module;
     const sj_code *codes = module->codes;
     for (uint32_t first = exit;; first--) {
-        /* After a conditional exit, the window may also grow forward. */
+        /* Behind a conditional exit, the window may also grow forward. */
         for (uint32_t last = exit; last < exit + need; last++) {
             if (sj_window_make(builder, range, first, last, need, window)) {
                 return true;

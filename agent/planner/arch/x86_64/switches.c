@@ -13,11 +13,12 @@ uint32_t sj_x86_64_entry(const sj_module *module, const sj_code_range *range)
 uint8_t sj_x86_64_jump_condition(const sj_module *module, const sj_code *jump)
 {
     const uint8_t *end = module->text + sj_code_end(jump);
-    /* The long form ends in 0F 8x and four bytes, the short form in 7x and one byte. */
+    /* The long form ends with 0F 8x and four bytes, the short form with 7x and one byte. */
     const bool is_long = jump->length >= LONG_JUMP_IF_BYTES && end[-LONG_JUMP_IF_BYTES] == 0x0f;
     return is_long ? end[1 - LONG_JUMP_IF_BYTES] & 0x0f : end[-2] & 0x0f;
 }
 
+/* Returns the register of `jmp *reg`, or NO_REGISTER for other instructions. */
 static uint8_t jump_register(const uint8_t *bytes, uint8_t length)
 {
     const uint8_t modrm = bytes[length - 1];
@@ -26,8 +27,8 @@ static uint8_t jump_register(const uint8_t *bytes, uint8_t length)
     return is_register ? (uint8_t)((modrm & 7) + (is_high ? 8 : 0)) : NO_REGISTER;
 }
 
-/* True for `mov memory, reg` of 64 bits, unless it loads from the stack, where a sum may have been
- * spilled. */
+/* True if an instruction loads 64 bits from memory into register `wanted`, except from the stack,
+ * where a sum may have been spilled. */
 static bool is_load_of(const uint8_t *bytes, uint8_t length, uint8_t wanted)
 {
     const uint8_t modrm = bytes[2];
@@ -37,7 +38,7 @@ static bool is_load_of(const uint8_t *bytes, uint8_t length, uint8_t wanted)
 }
 
 /* Searches backwards from `jmp *reg` for `add other, reg`, and for the `movslq (base,index,4)`
- * before it. A load of the whole register ends the search, because earlier instructions compute
+ * before that. A load of the whole register ends the search, because earlier instructions compute
  * another value. */
 sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_range *range,
                                       const sj_code *jump)
@@ -45,8 +46,8 @@ sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_ran
     sj_switch_shape shape = {0};
     const uint8_t wanted = jump_register(module->text + jump->at, jump->length);
     const sj_code *first = module->codes + range->first_code;
-    uint8_t left = NO_REGISTER;
-    uint8_t right = NO_REGISTER;
+    uint8_t first_operand = NO_REGISTER;
+    uint8_t second_operand = NO_REGISTER;
     for (const sj_code *code = jump; code > first && jump - code < SWITCH_LOOK_BACK;) {
         code--;
         const uint8_t *bytes = module->text + code->at;
@@ -69,13 +70,14 @@ sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_ran
             const uint8_t result = bytes[1] == 0x01 ? rm : reg;
             if (result == wanted && (is_register || bytes[1] == 0x03)) {
                 shape.has_sum = true;
-                left = is_register ? reg : NO_REGISTER;
-                right = is_register ? rm : NO_REGISTER;
+                first_operand = is_register ? reg : NO_REGISTER;
+                second_operand = is_register ? rm : NO_REGISTER;
             }
         } else if (shape.has_sum && bytes[1] == 0x63 && (modrm & 7) == 4 && code->length >= 4 &&
                    (modrm & 0xc0) != 0xc0) {
             const uint8_t base = (uint8_t)((bytes[3] & 7) | (rex & 1) << 3);
-            shape.is_other_base = left != NO_REGISTER && base != left && base != right;
+            shape.is_other_base =
+                first_operand != NO_REGISTER && base != first_operand && base != second_operand;
             break;
         }
     }

@@ -1,4 +1,4 @@
-/* Interface between the files of the planner for x86-64. One thread per builder. */
+/* Functions that the files in arch/x86_64 share. Only one thread may use a builder. */
 #ifndef SJ_AGENT_PLANNER_ARCH_X86_64_X86_64_H
 #define SJ_AGENT_PLANNER_ARCH_X86_64_X86_64_H
 
@@ -7,7 +7,7 @@
 
 #include <Zydis/Zydis.h>
 
-/* Steps of the descriptor (machine.h). */
+/* Functions of the descriptor. machine.h describes them. */
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder);
 void sj_x86_64_close_decoder(sj_decoder *decoder);
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
@@ -25,66 +25,73 @@ SJ_MUST_CHECK sj_status sj_x86_64_find_tables(const sj_module *module, uint32_t 
 /* Returns the condition code of a conditional jump. */
 uint8_t sj_x86_64_jump_condition(const sj_module *module, const sj_code *jump);
 
-/* Patches the entry and every exit of the current function. Returns false, with builder->reason, if
- * a place cannot be patched. */
+/* Plans patches for the entry and every exit of the current function. Returns false and sets
+ * builder->reason if a place cannot be patched. */
 bool sj_hook_in_place(sj_builder *builder);
 
-/* Makes the entry of a function without calls jump to a copy with probes at its exits. */
+/* Plans a jump from the entry of a function without calls to a copy, which has probes at its exits.
+ * Returns false if the function cannot be copied. */
 bool sj_hook_by_copy(sj_builder *builder);
 
-/* Returns the exit that an instruction of the current function amounts to: itself, the exit that it
- * jumps to if exits are folded, or NULL if it stays in the function. `exit` is the result of
- * sj_exit_of. */
+/* Returns the exit for which an instruction of the current function must be patched. That is the
+ * instruction itself, or, if exits are folded, the exit that it jumps to. Returns NULL if the
+ * instruction stays in the function. `exit` is the result of sj_exit_of. */
 const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, sj_exit exit);
 
 /* True if an instruction is an exit that only jumps of the current function reach, and each of
  * these jumps became an exit itself. So its own bytes need not stay a valid target. */
 bool sj_is_folded(const sj_builder *builder, const sj_code *code);
 
-/* Fills in the window of the instructions `first` to `last` of a range. Returns false if the window
- * has fewer than `need` bytes, contains a target, or cannot be moved. */
+/* Makes a window of the instructions `first` to `last` of a range. Returns false if it has fewer
+ * than `need` bytes, if control may arrive inside of it, or if an instruction cannot be moved. */
 bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                     uint32_t last, uint32_t need, sj_window *window);
 
-/* Finds the window at the function's entry; returns false with builder->reason. */
+/* Finds the window at the function's entry. Returns false and sets builder->reason if there is
+ * none. */
 bool sj_window_entry(sj_builder *builder, uint32_t need, sj_window *window);
 
-/* Finds the window that contains an exit; returns false with builder->reason. */
+/* Finds the window that contains an exit. Returns false and sets builder->reason if there is
+ * none. */
 bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t exit, uint32_t need,
                     sj_window *window);
 
-/* Returns the number of unclaimed padding bytes at an offset, up to `most`. */
-uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most);
+/* Returns the number of unclaimed padding bytes from an offset on, at most `limit`. */
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit);
 
-/* Makes and claims the window of an exit, or of the entry. The window has five bytes, or two with a
- * jump in a nearby island; without an island, `*island` is SJ_CODE_RANGE_NONE. Returns false with
- * builder->reason. */
+/* Makes and claims the window of an exit, or of the entry if `is_at_entry`. The window has at least
+ * five bytes, or two bytes and a branch island. Sets `*island` to the island's offset, or to
+ * SJ_CODE_RANGE_NONE if there is none. Returns false and sets builder->reason if there is no
+ * window. */
 bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                      bool is_at_entry, sj_window *window, uint32_t *island);
 
-/* Emits an instruction that does not leave the function. */
+/* Emits code with the effect of an instruction at its original address. The instruction is not an
+ * exit. */
 void sj_emit_moved(sj_builder *builder, const sj_code *code);
 
 /* Emits a probe and an unconditional exit. */
 void sj_emit_exit(sj_builder *builder, const sj_code *code);
 
-/* Makes a separate stub for a jump that amounts to an exit (sj_leaving_code): a probe, then that
- * exit. Returns its number. */
+/* Makes a stub for a jump that is an exit or leads to one (sj_leaving_code): a probe and that exit.
+ * Returns the stub's number. */
 uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_code *exit);
 
-/* Makes the stub of a window; returns its number. */
+/* Makes the stub of a window. Returns the stub's number. */
 uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const sj_window *window,
                         bool is_at_entry);
 
-/* Emits a branch to a label of its own stub. */
+/* Emits a branch of the function as a branch to a label of the open stub. */
 void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label);
 
 /* See machine.h. */
 sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length);
 
-/* True if an instruction divides, or accesses memory other than its frame and constants. */
+/* True if an instruction divides, or accesses memory other than the stack frame and the function's
+ * constants. */
 bool sj_x86_64_may_fault(const ZydisDecodedInstruction *decoded);
 
+/* See machine.h. */
 void sj_x86_64_mask_addresses(const sj_module *module, const sj_code *code, uint8_t *bytes,
                               uint32_t *pages);
 

@@ -1,7 +1,7 @@
 /* Probes for functions whose calls may be counted (calls.clock of the policy). Each probe calls
- * code that it shares with the other probes of its module (record_code.S). A short record takes few
- * instructions. But finding a place for it and checking whether it may be short takes more, which
- * inline code would repeat in each probe. */
+ * code that all probes of its module share (record_code.S). Storing a short record takes few
+ * instructions. But checking whether the record may be short, and reserving its place, takes many.
+ * Inline code would repeat them in each probe. */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/arch/aarch64/record_code.h"
@@ -45,15 +45,17 @@ extern const uint8_t sj_record_code_slow_value[] __attribute__((visibility("hidd
 extern const uint8_t sj_record_code_slow_value_end[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_words[] __attribute__((visibility("hidden")));
 
-static uint64_t find_own(void)
+/* Returns the offset of the thread's data from the thread pointer. It is the same in all
+ * threads. */
+static uint64_t find_thread_offset(void)
 {
     uint64_t thread_pointer;
     __asm__("mrs %0, tpidr_el0" : "=r"(thread_pointer));
     return (uint64_t)(uintptr_t)&sj_recorder_self - thread_pointer;
 }
 
-/* Emits the shared code. Around the slow path the return address lies in the frame, otherwise in
- * the link register. */
+/* Emits the shared code. The return address lies in the frame while the slow path runs, and in the
+ * link register otherwise. */
 static void emit_code(sj_code_emitter *emitter)
 {
     const struct {
@@ -74,7 +76,8 @@ static void emit_code(sj_code_emitter *emitter)
 
 void sj_code_emit_shared(sj_code_emitter *emitter)
 {
-    emitter->holds_addresses = true; /* inline probes and the words contain addresses */
+    emitter->holds_addresses =
+        true; /* inline probes and the words behind the shared code contain addresses */
     if (!emitter->counts_calls) {
         return;
     }
@@ -88,7 +91,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
     emitter->shared[SJ_SHARED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_whole + moved;
     emitter->shared[SJ_SHARED_FIRST_RECEIVER] =
         (uint64_t)(uintptr_t)sj_record_code_receiver + moved;
-    const uint64_t words[] = {find_own(), emitter->slow_trampoline};
+    const uint64_t words[] = {find_thread_offset(), emitter->slow_trampoline};
     emit_code(emitter);
     sj_code_emit_bytes(emitter, (const uint8_t *)words, sizeof(words));
 }

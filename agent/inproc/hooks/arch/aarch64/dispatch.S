@@ -1,22 +1,22 @@
 /* Dispatch hooks for AArch64: the entry of a dispatched call, and the thunk to which it returns.
- * The contract is in agent/inproc/hooks/dispatch.h. Offsets are those of its structures.
+ * The contract is in agent/inproc/hooks/dispatch.h. The offsets are those of the structures there.
  *
- * At entry the stack does not hold the return address, so the slot is that of the stack pointer. It
- * belongs to one call only: a function that calls again has saved x30 on the stack before, and so
- * has moved the stack pointer. x9 to x15 and x17 are lost, because no call passes anything in
- * them. */
+ * At a function's entry the stack does not hold the return address, so a call's slot is that of its
+ * stack pointer. No second open call has the same stack pointer: a function that makes a call has
+ * saved x30 on the stack before, and so has moved the stack pointer. The code changes x9 to x15 and
+ * x17, because no call passes anything in them. */
 
 #define TARGET 8
 #define ENTER_TAG 16
 #define LEAVE_TAG 20
 #define REGION_SHIFT 30
 #define STACK_TAIL_CALL 1
-#define RESERVE_BYTES 368 /* the end has space for all registers, see keep_registers.inc */
+#define RESERVE_BYTES 368 /* the frame's end has space for all registers, see keep_registers.inc */
 
     .text
 
-/* Records the tag in w12 with the stack address `above` bytes above the stack pointer. x13 to x15
- * and x17 are lost. emit.c explains how a slot is reserved. */
+/* Writes a record with the tag in w12 and the stack address `above` bytes above the stack pointer.
+ * Changes x13 to x15 and x17. emit.c explains how a slot is reserved. */
     .macro record above=0
     mrs x13, cntvct_el0
     mrs x14, tpidr_el0
@@ -53,8 +53,8 @@
     stlr x17, [x15]
     .endm
 
-/* Sets x10 to the address of the slot entry `above` bytes above the stack pointer. Jumps to
- * \missing if there is no region for it. */
+/* Sets x10 to the address of the return slot for the stack address `above` bytes above the stack
+ * pointer. Jumps to \missing if the slot's region is not reserved. Changes x9 and x11. */
     .macro find_slot missing above=0
     add x9, sp, #\above
     adrp x11, sj_return_regions
@@ -91,8 +91,8 @@ sj_arch_dispatch_entry:
     ldr x17, [x16, #TARGET]
     br x17
 
-/* A recorded call ends by jumping to another function. Its exit is recorded before the other call's
- * entry. Both return through one slot. */
+/* A recorded call ends by a jump to another dispatched function. The code records its exit before
+ * the other call's entry. Both calls use the same slot. */
 .Ltail_call:
     ldr w12, [x10, #8]
     record above=STACK_TAIL_CALL
@@ -131,11 +131,10 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
-/* The cold part of an entry's probe calls this, if a call that returns through the slot has jumped
- * to a patched function. The probe keeps x0, x1, x16 and x17 in 32 bytes of stack. The code
- * continues at the address in x30. x17 is the function's return address: the thunk's address, plain
- * or signed by one of the keys with the stack pointer. The true return address is signed in the
- * same way. */
+/* The slow part of an entry's probe calls this code if a dispatched call has jumped to a patched
+ * function. The probe has saved x0, x1, x16 and x17 in 32 bytes of stack. On return, x30 is the
+ * program's return address. On entry, x17 is the thunk's address, plain or signed by one of the
+ * keys with the stack pointer. The true return address is signed in the same way. */
     .globl sj_arch_jump_entry
     .hidden sj_arch_jump_entry
     .type sj_arch_jump_entry, %function
@@ -181,14 +180,14 @@ sj_arch_jump_entry:
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
-/* The thunk begins a block of 64 bytes. Its unwind information finds the block, and in it the
- * distance to the table. It starts from the value that x30 has on return: the thunk's own address,
- * which a callee may have left signed where it saved it. Before the return address is restored, the
- * rules are:
- *    CFA = sp - 8: not sp, which is the CFA of the frame below. The unwinder of libgcc distinguishes
- *          frames by their CFA.
- *    sp of the caller = CFA + 8
- *    the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2 */
+/* The thunk begins a block of 64 bytes. The unwind information starts from x30, which holds the
+ * thunk's address on return; the callee may have saved it with a signature. From x30 it computes
+ * the start of the block, where the distance to sj_return_regions lies. Before the return address
+ * is restored, the rules are:
+ *   CFA = sp - 8: not sp, which is the CFA of the frame below. The unwinder of libgcc
+ *         distinguishes frames by their CFA.
+ *   sp of the caller = CFA + 8
+ *   the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2 */
     .p2align 6
     .globl sj_arch_return_block
     .hidden sj_arch_return_block
@@ -231,8 +230,8 @@ sj_arch_return_thunk_restored:
 .Lrecord:
     record
     ret
-.Lvalues: /* Some calls' results are recorded, and rules may set them. w12 is kept. */
-    sub sp, sp, #48 /* saves the same registers as a stub */
+.Lvalues: /* Results of some functions are recorded, and rules may set them. w12 is kept. */
+    sub sp, sp, #48 /* the frame that stubs make for sj_arch_values_entry */
     .cfi_adjust_cfa_offset 48
     stp x0, x1, [sp, #32]
     stp x16, x17, [sp, #16]

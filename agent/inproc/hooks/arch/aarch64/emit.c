@@ -1,16 +1,16 @@
 /* Design notes
  *
  * Probes are inline, because a call would overwrite the link register. If calls are counted, probes
- * call code that they share (counted.c), and save the link register.
+ * save the link register and call shared code (counted.c).
  *
- * There is no red zone here: a probe moves the stack pointer and saves four registers. It does not
- * touch the flags. The clock is read before the slot is reserved. So slots are in the order of
- * their events even if a signal handler interrupts the probe.
+ * AArch64 has no red zone, so a probe moves the stack pointer and saves four registers. It does not
+ * change the flags. It reads the clock before it reserves the record's slot. So the times of
+ * records increase even if a signal handler interrupts the probe.
  *
- * A slot is reserved by an exclusive load and store. Every return from an exception clears the
- * exclusive monitor, and so does the return from a signal handler. If a handler ran in between, the
- * store fails and the load is repeated. The cursor belongs to one thread, so nothing else makes the
- * store fail. Processors without the LSE instructions need no other path.
+ * A slot is reserved by an exclusive load and store. Every return from an exception, and so from a
+ * signal handler, clears the exclusive monitor. If a handler ran in between, the store fails and
+ * the probe repeats the load. The cursor belongs to one thread, so no other thread makes the store
+ * fail. The code also runs on processors without the LSE instructions.
  *
  * The last eight bytes of a record, which contain its tag, are stored with release. The drain reads
  * the tag first, and on this machine only a release store keeps that order. */
@@ -46,8 +46,8 @@ enum {
     CONDITION_ALWAYS = 14
 };
 
-/* Frames of probes: bytes for the saved registers, and around calls for the frame and link
- * registers. */
+/* Sizes of stack frames in bytes: saved registers of a probe; frame and link register around calls;
+ * frame of a call of shared code. */
 enum { SAVED_BYTES = 32, LINK_BYTES = 16, SHARED_FRAME_BYTES = 64 };
 
 uint16_t sj_arch_machine(void)
@@ -86,7 +86,7 @@ static void put_branch(sj_code_emitter *emitter, uint64_t *at, uint64_t target, 
     put_word(at, emitter->measuring, word | link);
 }
 
-/* Emits adrp and add: they load the address of `target` into a register and keep the flags. */
+/* Emits adrp: loads the address of target's page into a register. Keeps the flags. */
 static void put_page(sj_code_emitter *emitter, uint32_t reg, uint64_t target)
 {
     const int64_t pages =
@@ -99,6 +99,7 @@ static void put_page(sj_code_emitter *emitter, uint32_t reg, uint64_t target)
     put_word(&emitter->at, emitter->measuring, WORD_ADRP | low << 29 | high << 5 | reg);
 }
 
+/* Emits adrp and add: they load the address of `target` into a register. They keep the flags. */
 static void put_address(sj_code_emitter *emitter, uint32_t reg, uint64_t target)
 {
     put_page(emitter, reg, target);
@@ -135,17 +136,18 @@ static void put_tag(sj_code_emitter *emitter, uint64_t *at, uint32_t tag)
     EMIT(at, WORD_MOVZ_W1 | (tag & 0xffff) << 5, WORD_MOVK_W1 | (tag >> 16) << 5);
 }
 
-/* Emits a read of the stack `bytes` below the stack pointer, at most 4095. If the stack ends before
- * that, the fault occurs in the stub, and not while the recorder holds the thread's state. The
- * register `reg` is lost. */
+/* Emits a read of the stack `bytes` (at most 4095) below the stack pointer. If the stack ends
+ * before that address, the fault occurs in the stub, and not in the recorder's code. Changes
+ * register `reg`. */
 static void put_touch(sj_code_emitter *emitter, uint64_t *at, uint32_t bytes, uint32_t reg)
 {
     EMIT(at, 0xd10003e0 | bytes << 10 | reg, /* sub reg, sp, #bytes */
          0xf940001f | reg << 5);             /* ldr xzr, [reg] */
 }
 
-/* Emits the slow part. It passes the tag in w1, gets the record in x0, and reads the clock again,
- * because the thread may have waited. Returns its address. */
+/* Emits the slow part of a probe and returns its address. The code passes the tag in w1 and gets
+ * the record's address in x0. It reads the clock again, because the thread may have waited. Then it
+ * jumps to `back`. */
 static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t back)
 {
     const uint64_t start = emitter->cold_at;
@@ -163,7 +165,8 @@ static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t 
     return start;
 }
 
-/* Emits the reservation of a slot, with its address in x0. x1 and x16 are lost. */
+/* Emits code that reserves a record's slot and puts its address into x0. The code changes x1 and
+ * x16. */
 static void emit_reserve(sj_code_emitter *emitter, uint32_t tag)
 {
     uint64_t *at = &emitter->at;
@@ -196,8 +199,9 @@ static void emit_restore(sj_code_emitter *emitter)
     sj_code_note_stack(emitter, &emitter->at, 0);
 }
 
-/* Emits a check for a dispatched call that has jumped here, which returns to the thunk. The exit of
- * that call is recorded first. The function may have signed the return address already. */
+/* If dispatched calls are recorded, emits code that compares the return address with the thunk's.
+ * If they are equal, a dispatched call has jumped here, and the code records its exit. The
+ * comparison ignores a signature of the return address. */
 static void emit_dispatch_check(sj_code_emitter *emitter)
 {
     enum { WORD_MOVZ_X16 = 0xd2800010, WORD_MOVK_16 = 0xf2a00010, WORD_MOVK_32 = 0xf2c00010 };
@@ -221,6 +225,8 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     put_branch(emitter, cold_at, *at, 0);
 }
 
+/* Emits code that writes a record. `mark` is added to its stack address: SJ_STACK_TAIL_CALL or
+ * 0. */
 static void emit_record(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     uint64_t *at = &emitter->at;
@@ -237,10 +243,10 @@ static void emit_record(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 
 uint32_t sj_arch_thread_offset(void)
 {
-    return 0; /* ready stubs are not used on this machine */
+    return 0; /* No stubs are shared between processes on this machine. */
 }
 
-/* Emits a call of a shared part, which gets `passed` in x16. */
+/* Emits a call of a shared part, with `passed` in x16. */
 static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint64_t passed)
 {
     uint64_t *at = &emitter->at;
@@ -260,7 +266,7 @@ static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint
     sj_code_note_stack(emitter, at, 0);
 }
 
-/* Emits an exit. `mark` is SJ_STACK_TAIL_CALL or 0. */
+/* Emits an exit's probe as a call of a shared part. `mark` is SJ_STACK_TAIL_CALL or 0. */
 static void emit_shared_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
@@ -296,8 +302,8 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
     emit_restore(emitter);
 }
 
-/* Emits a forward jump that is taken if w0 is not `word`. Returns its address, for set_target. w1
- * is lost. */
+/* Emits a forward jump that the code takes if w0 is not `word`. Returns the jump's address, for
+ * set_target. The code changes w1. */
 static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
 {
     uint64_t *at = &emitter->at;
@@ -307,13 +313,14 @@ static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
     return *at - SJ_WORD_BYTES;
 }
 
+/* Makes the jump at `jump` lead to the next emitted instruction. */
 static void set_target(const sj_code_emitter *emitter, uint64_t jump)
 {
     const uint32_t words = (uint32_t)((emitter->at - jump) / SJ_WORD_BYTES);
     put_word(&jump, emitter->measuring, UINT32_C(0x35000001) | words << 5); /* cbnz w1 */
 }
 
-/* Emits code that steps over a landing instruction at x17. */
+/* Emits code that adds 4 to x17 if the landing instruction `word` is at x17. */
 static void emit_landing(sj_code_emitter *emitter, uint32_t word)
 {
     uint64_t *at = &emitter->at;
@@ -323,7 +330,8 @@ static void emit_landing(sj_code_emitter *emitter, uint32_t word)
     set_target(emitter, is_other);
 }
 
-/* Emits the end of an exit, behind emit_save. `mark` is SJ_STACK_TAIL_CALL or 0. */
+/* Emits code that records an exit and restores the registers of emit_save. `mark` is
+ * SJ_STACK_TAIL_CALL or 0. */
 static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     if (emitter->counts_calls) {
@@ -335,8 +343,9 @@ static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
     }
 }
 
-/* Leaves space for a branch that avoids reading the text at a null pointer, and returns its
- * address. A call through a null pointer then faults at its own address, as without a probe. */
+/* Emits a check whether x17 is below 64 KiB, and leaves space for a branch that the code takes
+ * then. Returns the branch's address. So the probe does not read text at a null pointer, and a call
+ * through a null pointer faults as it does without a probe. */
 static uint64_t emit_null_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -346,9 +355,10 @@ static uint64_t emit_null_check(sj_code_emitter *emitter)
     return *at - SJ_WORD_BYTES;
 }
 
-/* Emits an exit by a jump to the address in x17, behind emit_save, and restores the registers. The
- * text shows whether the function there is hooked. If so, its entry is a branch to a stub that
- * begins with emit_save or emit_shared_call. */
+/* Emits, after emit_save, code that records an exit by a jump to the address in x17, and that
+ * restores the registers. The code reads the text there to see whether the function is hooked. If
+ * it is, its entry is a branch to a stub that begins with the code of emit_save or
+ * emit_shared_call. */
 static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 {
     enum { WORD_PACIASP = 0xd503233f };
@@ -387,7 +397,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register)
 {
     enum { WORD_LOAD_X17 = 0xf94003f1, WORD_MOV_X17 = 0xaa0003f1 };
-    static const uint8_t saved_at[] = {16, 17, 0, 1}; /* see emit_save */
+    static const uint8_t saved_at[] = {16, 17, 0, 1}; /* registers in the order of emit_save */
     uint64_t *at = &emitter->at;
     emit_save(emitter);
     uint32_t word = WORD_MOV_X17 | jump_register << 16;
@@ -492,8 +502,9 @@ void sj_code_emit_jump(sj_code_emitter *emitter, uint64_t target)
     put_branch(emitter, &emitter->at, target, 0);
 }
 
-/* Emits a conditional branch. It reaches at most 1 MiB, so the opposite condition steps over a
- * branch to a farther target. */
+/* Emits a conditional branch to a target at any distance. `opposite` is a conditional branch over
+ * the next instruction; it reaches at most 1 MiB. The next instruction is a plain branch to
+ * `target`. */
 static void put_branch_if(sj_code_emitter *emitter, uint32_t opposite, uint64_t target)
 {
     put_word(&emitter->at, emitter->measuring, opposite);
@@ -637,7 +648,8 @@ int32_t sj_arch_find_limit_call(uint64_t address)
 
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
-    /* no instruction in the probes makes the clock unavailable; the recorder checks for filters */
+    /* Not needed on this machine: seccomp does not disable the instruction that reads the clock,
+     * and the recorder checks for filters. */
     (void)address;
     (void)is_prctl;
     return -1;

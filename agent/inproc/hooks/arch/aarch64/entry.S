@@ -1,6 +1,6 @@
-/* Entries from generated machine code into C for AArch64. That C code is built with
- * -mgeneral-regs-only. On the slow path it does not call libc. So the vector state need not be
- * saved there. */
+/* Entries from generated machine code into C for AArch64. The C code is built with
+ * -mgeneral-regs-only, and does not call libc on the slow path. So sj_arch_slow_entry does not save
+ * vector registers. */
     .text
 
 #include "agent/inproc/hooks/arch/aarch64/keep_registers.inc"
@@ -54,8 +54,8 @@ sj_arch_values_entry:
     restore_registers
     ret
     .cfi_restore_state
-.Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
-    /* argument 1 and the result share a register: the value that a rule has set counts */
+.Lvalues_changed: /* Rules have set some of sj_value_registers. Upper halves of vectors are kept. */
+    /* Argument 1 and the result share x0. The value that a rule has set is used. */
     ldr x16, [x29, #KEPT_BYTES + 32]
     ldr x17, [sp, #128]
     ldr x1, [sp]
@@ -86,13 +86,13 @@ sj_arch_values_entry:
     b.ne .Lvalues_keep
     mov sp, x29
     restore_registers
-    ldp x29, x30, [sp] /* x30 of the program, to which this returns */
+    ldp x29, x30, [sp] /* x30 of the program: returns there instead of into the stub */
     .cfi_def_cfa_offset 48
     ldp x16, x17, [sp, #16]
     ldp x0, x1, [sp, #32]
     add sp, sp, #48
     .cfi_def_cfa_offset 0
-    hint #7 /* xpaclri: a function that signs its return address has done so before its probe */
+    hint #7 /* xpaclri: the function may have signed its return address before its probe */
     ret
     .cfi_endproc
     .size sj_arch_values_entry, . - sj_arch_values_entry

@@ -1,16 +1,16 @@
-/* Code that probes share if calls are counted. sj_code_emit_shared copies it in front of the stubs
- * of a module and sets the words at its end.
+/* Code that probes share if calls are counted. sj_code_emit_shared copies the code in front of the
+ * stubs of a module and sets the words at the end of the copy.
  *
- * A stub has made a frame of SJ_FRAME_BYTES, whose first words are x16 and x30. It calls a part
- * with the function, or the tag of a record, in x16. The rest of the frame:
+ * A stub makes a frame of SJ_FRAME_BYTES, whose first words are x16 and x30. Then it calls a part,
+ * with a function's id or the tag of a record in x16. The rest of the frame:
  *   16 x17, x0, x1, x2 of the program
  *   48 the clock; around the slow path x16, and the part's return address
- * x17 points to the thread's data, which begins with its cursor. The code changes only these
- * registers, and no flags.
+ * x17 points to the thread's data, which begins with its cursor. The code changes only x0 to x2,
+ * x16 and x17, and keeps the flags.
  *
- * Most calls of a counted function leave a short record without a clock. Rare cases lie behind that
- * code: calls that are timed, frames that no short record reaches, a full chunk.
- * recorder/counting.c and emit.c explain the order of clock, reservation and place. */
+ * Most calls of a counted function write a short record without a time. The code for rare cases
+ * follows: calls that are timed, frames that no short record reaches, a full chunk.
+ * recorder/counting.c and emit.c explain why the clock is read before the place is reserved. */
 #include "agent/inproc/hooks/arch/aarch64/record_code.h"
 
     .macro save
@@ -24,14 +24,14 @@
     ret
     .endm
 
-/* Loads the address of the thread's data into x17. x0 is lost. */
+/* Loads the address of the thread's data into x17. Changes x0. */
     .macro find_own
     mrs x17, tpidr_el0
     ldr x0, sj_record_code_words
     add x17, x17, x0
     .endm
 
-/* Jumps to \elsewhere unless x1 lies on the thread's own stack. x0 and x2 are lost. Bit 63 of an
+/* Jumps to \elsewhere unless x1 lies on the thread's own stack. Changes x0 and x2. Bit 63 of an
  * address is 0, so bit 63 of a difference is its sign. */
     .macro unless_own_stack elsewhere
     ldr x0, [x17, #SJ_OWN_LOW]
@@ -42,7 +42,7 @@
     tbz x2, #63, \elsewhere
     .endm
 
-/* Jumps to \far unless a short record reaches x1. x0 is lost. */
+/* Jumps to \far unless a short record can express the stack address x1. Changes x0. */
     .macro unless_near far
     ldr x0, [x17, #SJ_OWN_REACH]
     sub x0, x1, x0
@@ -50,8 +50,8 @@
     cbnz x0, \far
     .endm
 
-/* Jumps to \timed if the function's calls are timed. Jumps to \sample if this entry is to be timed,
- * or if this exit may be. x0 is lost. */
+/* Jumps to \timed if all calls of the function are timed. Jumps to \sample if this entry is to be
+ * timed, or if this exit may be that of a timed call. Changes x0. */
     .macro unless_counted kind, timed, sample
     ldr x0, [x17, #SJ_OWN_FUNCTIONS]
     ldrb w0, [x0, x16]
@@ -67,17 +67,17 @@
     .endif
     .endm
 
-/* Subtracts the stack pointer of the open timed call number w2 (from 1) from x1, into x0. */
+/* Sets x0 to x1 minus the stack pointer of open timed call number w2, which counts from 1. */
     .macro compare_sample
     add x0, x17, x2, lsl #3
     ldr x0, [x0, #SJ_OWN_SAMPLES - 8]
     sub x0, x1, x0
     .endm
 
-/* Starts timing a call. After 1 to 64 counted calls one is timed. The thread's random generator
- * chooses the number, each equally likely. The call becomes an open timed call, so that its exit is
- * timed, too. Open calls of frames that are gone are removed. If too many are open, the call is
- * counted. */
+/* Starts timing a call. Each timed call is followed by 0 to 63 counted calls. The thread's random
+ * generator chooses the number. The call is added to the open timed calls, so that its exit is
+ * timed, too. First removes open timed calls whose frames have ended. If too many are open, the
+ * call is counted. */
     .macro sample_enter counted, timed
     ldr w0, [x17, #SJ_OWN_RANDOM]
     eor w0, w0, w0, lsl #13
@@ -100,8 +100,8 @@
     b \timed
     .endm
 
-/* Times the exit if its call is the innermost open timed call. Open calls of frames that are gone
- * are removed. */
+/* Times the exit if its call is the innermost open timed call, and removes that call. Also removes
+ * open timed calls whose frames have ended. */
     .macro sample_leave counted, timed
     ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
 1:  compare_sample
@@ -113,8 +113,8 @@
     b \counted
     .endm
 
-/* Like sample_leave for a tail call. The frame stays in the list, so that the chain of tail calls
- * is timed to its end. */
+/* Like sample_leave, for an exit by a tail call. The call stays in the list, so that the chain of
+ * tail calls is timed to its end. */
     .macro sample_tail counted, timed
     ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
 1:  compare_sample
@@ -126,7 +126,7 @@
     b \counted
     .endm
 
-/* Makes the tag of a full record from the function. */
+/* Changes the function's id in x16 to the tag of a full record. */
     .macro make_tag kind
     .ifnc \kind, enter
     orr x16, x16, #(1 << SJ_LEAVE_BIT)
@@ -163,7 +163,8 @@ sj_record_code_\kind:
     cbnz x2, .Lovertaken_\kind
     stlr w1, [x0]
     give_back
-/* a handler ran in between, and short records are completed with its stack address */
+/* A signal handler ran in between, and its stack address would complete this short record. Writes a
+ * filler instead, and then a full record. */
 .Lovertaken_\kind:
     movz w2, #SJ_ENTER_MARK, lsl #16
     stlr w2, [x0]
@@ -179,7 +180,7 @@ sj_record_code_\kind:
 .Lcounted_\kind:
     unless_near .Luntimed_\kind
     b .Lshort_\kind
-.Lfar_\kind: /* a thread's calls on another stack than its own are timed */
+.Lfar_\kind: /* Calls on another stack than the thread's own are timed. */
     unless_own_stack .Ltimed_\kind
     unless_counted \kind, .Ltimed_\kind, .Lsample_\kind
 .Luntimed_\kind:
@@ -189,8 +190,8 @@ sj_record_code_\kind:
     b .Lwhole
     .endm
 
-/* Reserves a place for a full record, with its address in x1. Fills up a slot that short records
- * have begun. x0 and x2 are lost. */
+/* Reserves a place for a full record and puts its address into x1. Writes fillers into a slot that
+ * short records have begun. Jumps to \slow if the chunk is full. Changes x0 and x2. */
     .macro reserve slow
     str xzr, [x17, #SJ_OWN_REACH]
 1:  ldxr x0, [x17]
@@ -212,9 +213,9 @@ sj_record_code_\kind:
     cbz x2, \slow
     .endm
 
-/* Calls the slow path with the tag in w1 and gets the record there. Before that, reads the stack as
- * far down as the slow path reaches, so that the end of the stack faults here. x0 is lost. From
- * \frame to the end, the return address lies at SJ_RETURN_AT. */
+/* Calls the slow path with the tag in w1 and puts the record's address into x1. Before that, reads
+ * the stack as far down as the slow path reaches, so that a fault at the stack's end occurs here.
+ * Changes x0. From \frame to \frame_end, the return address lies at SJ_RETURN_AT. */
     .macro call_slow frame
     sub x0, sp, #SJ_SLOW_TOUCHED_BYTES
     ldr xzr, [x0]
@@ -241,8 +242,8 @@ sj_record_code:
     .p2align 6
     counted_part tail, SJ_TAIL_MARK
 
-/* Writes a full record with the tag in w16. SJ_UNTIMED_BIT means without a clock. SJ_TAIL_BIT marks
- * an exit as a tail call. */
+/* Writes a full record with the tag in w16. If SJ_UNTIMED_BIT of x16 is set, does not read the
+ * clock. SJ_TAIL_BIT marks an exit as a tail call. */
     .p2align 6
     .globl sj_record_code_whole
     .hidden sj_record_code_whole
@@ -272,17 +273,17 @@ sj_record_code_whole:
     ldr x0, [x17]
     sub x0, x0, x16
     cbz x0, .Lelsewhere
-    str xzr, [x17, #SJ_OWN_REACH] /* a handler's record follows this one */
+    str xzr, [x17, #SJ_OWN_REACH] /* A signal handler's record follows this one. */
 .Lelsewhere:
     give_back
-.Lslow: /* the clock is read again, because the thread may have waited */
+.Lslow: /* Reads the clock again, because the thread may have waited. */
     mov w1, w16
     call_slow sj_record_code_slow
     mrs x2, cntvct_el0
     b .Lstore
 
-/* Records an entry with the tag in w16. Before it, records the first word of the object in x0,
- * unless x0 cannot be an object. */
+/* Records an entry with the tag in w16. Before the entry, records the first word of the object in
+ * x0, unless x0 cannot be an object. */
     .globl sj_record_code_receiver
     .hidden sj_record_code_receiver
 sj_record_code_receiver:
@@ -309,7 +310,8 @@ sj_record_code_receiver:
     call_slow sj_record_code_slow_value
     b .Lvalue
 
-/* The offset of the thread's data from the thread pointer, and the address of the slow path. */
+/* The offset of the thread's data from the thread pointer, and the address of the trampoline to the
+ * slow path. */
     .p2align 3
     .globl sj_record_code_words
     .hidden sj_record_code_words

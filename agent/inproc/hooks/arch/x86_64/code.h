@@ -1,4 +1,4 @@
-/* Declarations that the files with x86-64 probes share. Other files do not include it. */
+/* Declarations that the files in arch/x86_64 share. Other files do not include this header. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 
@@ -11,8 +11,8 @@
 
 enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
 
-/* Inlined, so that constant counts become plain stores. A large program has 100,000 probes that are
- * written before it starts. */
+/* Writes bytes at `*at`, unless measuring, and advances `*at`. Inlined for speed: constant counts
+ * become plain stores, and a large program has 100,000 probes that are written before it starts. */
 static inline void put_bytes(uint64_t *at, bool measuring, const void *bytes, uint32_t count)
 {
     if (!measuring) {
@@ -26,7 +26,7 @@ static inline void put_32(uint64_t *at, bool measuring, uint32_t value)
     put_bytes(at, measuring, &value, sizeof(value));
 }
 
-/* Writes a displacement from the end of its own field. */
+/* Emits a 32-bit displacement to `target`, which counts from the end of its own field. */
 static inline void put_displacement(sj_code_emitter *emitter, uint64_t *at, uint64_t target)
 {
     const int64_t distance = (int64_t)(target - (*at + 4));
@@ -42,11 +42,12 @@ static inline void put_displacement(sj_code_emitter *emitter, uint64_t *at, uint
         put_bytes((at), emitter->measuring, emit_bytes_, sizeof(emit_bytes_));                     \
     } while (0)
 
-static inline uint32_t offset_of(const void *thread_local)
+/* Returns the offset of a thread-local variable from the thread pointer. */
+static inline uint32_t offset_of(const void *variable)
 {
     uint64_t thread_pointer;
     __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
-    return (uint32_t)((uint64_t)(uintptr_t) thread_local - thread_pointer);
+    return (uint32_t)((uint64_t)(uintptr_t)variable - thread_pointer);
 }
 
 static inline uint32_t cursor_offset(void)
@@ -54,14 +55,14 @@ static inline uint32_t cursor_offset(void)
     return offset_of(&sj_recorder_self.cursor);
 }
 
-/* Emits an instruction that ends with the offset of a member of the thread's data. */
+/* Emits an instruction whose last field is the offset of a member of the thread's data. */
 #define EMIT_OWN(at, word, ...)                                                                    \
     do {                                                                                           \
         EMIT((at), __VA_ARGS__);                                                                   \
         put_32((at), emitter->measuring, offset_of(&sj_recorder_self.word));                       \
     } while (0)
 
-/* Emits a forward jump and returns the address of its displacement, for set_target. */
+/* Emits a conditional forward jump. Returns the address of its displacement, for set_target. */
 static inline uint64_t emit_forward(sj_code_emitter *emitter, uint64_t *at, uint8_t condition)
 {
     EMIT(at, 0x0f, condition);
@@ -74,8 +75,8 @@ static inline void set_target(sj_code_emitter *emitter, uint64_t field, uint64_t
     put_displacement(emitter, &field, target);
 }
 
-/* Emits a test of the reserved address in %ecx (or %eax). The result is zero if no record can be
- * there. */
+/* Emits a test of the reserved address in %ecx (or %eax). The zero flag is set if no record can be
+ * at that address. */
 static inline void emit_usable_test(sj_code_emitter *emitter, uint64_t *at, bool is_rax)
 {
     const uint64_t mask = (uint64_t)(uintptr_t)sj_recorder_usable_mask;
@@ -94,65 +95,72 @@ static inline void emit_usable_test(sj_code_emitter *emitter, uint64_t *at, bool
 enum { VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
-/* Emits, in a slow part, a call of the slow path. It steps over the red zone, passes the tag in
- * %rax, and gets the record in %rcx. */
+/* Emits, in a slow part, a call of the slow path. The tag is in %rax. The code steps over the red
+ * zone and gets the record's address in %rcx. */
 void sj_code_emit_slow_call(sj_code_emitter *emitter);
 
-/* Emits the slow part. It passes the tag, and reads the clock again, because the thread may have
- * waited. It continues at the code that is emitted next. */
+/* Emits the slow part of a shared part: a call of the slow path with the tag at -8(%rsp). The code
+ * reads the clock again, because the thread may have waited. The caller emits the code that follows
+ * in the slow part. */
 void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value);
 
-/* Saves the registers that a probe uses: %rax, %rcx, %rdx and, unless emitter->frees_flags, the
- * flags. The probe's return address lies at (%rsp) and its tag at -8(%rsp). The function's stack
- * pointer is 8 above %rsp. Relative to it, the saved registers end at -48; sj_arch_jump_entry uses
- * the space below. */
+/* Emits code that saves the registers that a probe uses: %rax, %rcx, %rdx and, unless
+ * emitter->frees_flags, the flags. In a shared part, the return address lies at (%rsp) and the tag
+ * at -8(%rsp). The function's stack pointer is 8 above %rsp. The saved registers end 48 bytes below
+ * the function's stack pointer; sj_arch_jump_entry uses the space below. */
 void sj_code_emit_save(sj_code_emitter *emitter);
 
-/* sj_code_emit_save in two steps; the second one saves %rdx. */
+/* The two steps of sj_code_emit_save. The second step saves %rdx. */
 void sj_code_emit_save_two(sj_code_emitter *emitter);
 void sj_code_emit_save_third(sj_code_emitter *emitter, uint64_t *at);
 
-/* Restore the registers, `at` in the main line or in a slow part. sj_code_emit_restore returns,
- * too. */
+/* Emit code that restores the registers of the functions above. `at` is &emitter->at or
+ * &emitter->cold_at. The code of sj_code_emit_restore also returns. */
 void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_give_back_two(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_give_back_third(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at);
 
-/* Reserves a slot. Its address is in %rcx, and the carry flag is clear. If there is no slot, it
- * jumps to the slow part that is emitted next. The clock in %rdx:%rax is kept. */
+/* Emits code that reserves a slot for a record. Its address is then in %rcx, and the carry flag is
+ * clear. If there is no slot, the code jumps to the slow part that is emitted next. It keeps the
+ * clock in %rdx:%rax. */
 void sj_code_emit_try(sj_code_emitter *emitter);
 
-/* Reserves a slot for a value, or for an entry or exit. Its address is in %rcx. */
+/* Emits code that reserves a slot, with its slow part. The slot's address is then in %rcx.
+ * `is_value` says that the record is a value, not an entry or exit. */
 void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value);
 
-/* Prefetches, for the entry at %rcx, the memory that will be written about a dozen calls later.
- * Does nothing beyond the arena. */
+/* Emits a prefetch of the memory that the thread will write 512 bytes after the record at %rcx. It
+ * does nothing if the address is behind the arena. */
 void sj_code_emit_fetch(sj_code_emitter *emitter);
 
-/* Used if short records are written. It lets short records lie around this entry or exit, if that
- * is on the thread's own stack. It comes after the reservation: a handler in between uses the
- * previous place. %rax is lost. The carry flag is clear afterwards. */
+/* If short records are written, emits code that makes this entry's or exit's stack address the
+ * center of the reach of short records. The code does so only on the thread's own stack, and only
+ * if the record at %rcx is the thread's last. It changes %rax and clears the carry flag. */
 void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at);
 
-/* Value of `mark` if the mark is in memory, where SJ_OPERATION_JUMP_LEAVE has stored the jump's
- * target. */
+/* STORED_MARK is the value of `mark` if the mark is in memory, at TARGET_AT(%rsp). There
+ * SJ_OPERATION_JUMP_LEAVE has stored the jump's target. */
 enum { STORED_MARK = 0xff, TARGET_AT = (8 - SJ_JUMP_TARGET_BELOW) & 0xff };
 
-/* Records an entry or an exit with the clock. `mark` is added to the stack address. */
+/* Emits code that reads the clock and records an entry or an exit. `mark` is added to the stack
+ * address. */
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark);
 
-/* Begins a part that probes share, at its own address. sj_code_emit_save comes next. */
+/* Begins a part that probes share, at an aligned address, and stores the address in
+ * emitter->shared. */
 void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part);
 
-/* Writes the two records of a tail call with one clock value, and returns from SJ_SHARED_TAIL_CALL.
- * It comes after sj_code_emit_save. */
+/* Emits code that writes the exit and the entry of a tail call with one clock value, and returns
+ * with the carry flag clear. If the chunk cannot hold both, the code writes only the exit and
+ * returns with the carry flag set. Emitted after sj_code_emit_save. */
 void sj_code_emit_tail_call_records(sj_code_emitter *emitter);
 
 /* Emits the part SJ_SHARED_JUMP_LEAVE. */
 void sj_code_emit_jump_leave_part(sj_code_emitter *emitter);
 
-/* Emits the part SJ_SHARED_COUNTED_JUMP_LEAVE, after the exits at which it continues. */
+/* Emits the part SJ_SHARED_COUNTED_JUMP_LEAVE. The parts of counted exits, to which it jumps, are
+ * emitted before. */
 void sj_code_emit_counted_jump_leave_part(sj_code_emitter *emitter);
 
 /* Emits the parts for functions whose calls may be counted. */

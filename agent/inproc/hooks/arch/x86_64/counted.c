@@ -1,7 +1,7 @@
 /* Probes of functions whose calls may be counted (calls.clock of the policy). Most of their records
- * are short and have no clock. Such a probe has to be cheap. It uses two registers, and a third one
- * only in rare cases. The code for rare cases lies elsewhere: a call that is timed, a frame that a
- * short record cannot reach, a full chunk. */
+ * are short and have no time. For speed, the usual path uses two registers. The code for rare cases
+ * saves a third register and lies elsewhere. The rare cases are a call that is timed, a frame that
+ * a short record cannot reach, and a full chunk. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 
 #define LEAVE_TAG ((uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS)
@@ -12,15 +12,15 @@ enum {
     WORDS_IN_REACH = SJ_SHORT_REACH_BYTES / SJ_STACK_ALIGNMENT
 };
 
-/* A part that is being written, and the target of its rare cases. */
+/* A shared part that is being emitted. */
 typedef struct counted_part {
     bool enters;
     uint8_t mark;   /* added to the stack address: 0, or SJ_STACK_TAIL_CALL */
     uint64_t timed; /* address of the code that records with a clock, behind the saving of %rdx */
 } counted_part;
 
-/* Jumps if no short record can reach the stack pointer, or if it is not a multiple of 8. %rax is
- * lost. */
+/* Emits a jump that the code takes if no short record can reach the stack pointer, or if the stack
+ * pointer is not a multiple of 8. Returns the jump, for set_target. The code changes %rax. */
 static uint64_t emit_reach_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -32,7 +32,8 @@ static uint64_t emit_reach_check(sj_code_emitter *emitter)
     return emit_forward(emitter, at, 0x83); /* jae */
 }
 
-/* Jumps if the calls of the function with the tag in %rcx are timed. %rax is lost. */
+/* Emits a jump that the code takes if all calls of the function with the tag in %rcx are timed.
+ * Returns the jump. The code changes %rax. */
 static uint64_t emit_counted_check(sj_code_emitter *emitter, uint64_t *at, bool enters)
 {
     EMIT_OWN(at, counting.functions, 0x64, 0x48, 0x8b, 0x04, 0x25); /* mov %fs:functions, %rax */
@@ -42,7 +43,8 @@ static uint64_t emit_counted_check(sj_code_emitter *emitter, uint64_t *at, bool 
     return emit_forward(emitter, at, 0x84); /* je */
 }
 
-/* Jumps if this entry is to be timed, or if this exit may be. */
+/* Emits a jump that the code takes if this entry is to be timed, or if this exit may be that of a
+ * timed call. Returns the jump. */
 static uint64_t emit_sample_check(sj_code_emitter *emitter, uint64_t *at, bool enters)
 {
     if (enters) {
@@ -55,7 +57,7 @@ static uint64_t emit_sample_check(sj_code_emitter *emitter, uint64_t *at, bool e
     return emit_forward(emitter, at, 0x85); /* jne */
 }
 
-/* Puts the stack bits of a short record into %eax. */
+/* Emits code that sets %eax to the stack bits of a short record. */
 static void emit_stack_bits(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -65,7 +67,8 @@ static void emit_stack_bits(sj_code_emitter *emitter)
     EMIT(at, 0xc1, 0xe0, STACK_SHIFT); /* shl $13, %eax */
 }
 
-/* Puts a short record into %eax: the stack bits, the tag at -8(%rsp) and a mark. */
+/* Emits code that sets %eax to a short record: the sum of the stack bits, the tag at -8(%rsp) and
+ * `mark`. */
 static void emit_tagged_stack_bits(sj_code_emitter *emitter, uint32_t mark)
 {
     uint64_t *at = &emitter->at;
@@ -75,8 +78,8 @@ static void emit_tagged_stack_bits(sj_code_emitter *emitter, uint32_t mark)
     put_32(at, emitter->measuring, mark);
 }
 
-/* Reserves `bytes` for short records, with their address in %rcx. Jumps if the chunk cannot hold
- * the first record. */
+/* Emits code that reserves `bytes` for short records and puts their address into %rcx. Returns the
+ * jump that the code takes if the chunk cannot hold the first record. */
 static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
 {
     uint64_t *at = &emitter->at;
@@ -86,7 +89,9 @@ static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
     return emit_forward(emitter, at, 0x84); /* jz */
 }
 
-static void emit_jump_back(sj_code_emitter *emitter, uint64_t target)
+/* Emits, in the slow part, the end of code that saved a third register: restores it and jumps to
+ * `target`. */
+static void emit_jump_to_counted(sj_code_emitter *emitter, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;
     sj_code_emit_give_back_third(emitter, at);
@@ -101,7 +106,8 @@ static void emit_jump_to_timed(sj_code_emitter *emitter, const counted_part *par
     put_displacement(emitter, at, part->timed);
 }
 
-/* Compares the stack pointer in %rax with that of the open timed call number %rdx (from 1). */
+/* Emits a comparison of the stack pointer in %rax with that of open timed call number %rdx, which
+ * counts from 1. */
 static void emit_compare_sample(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->cold_at;
@@ -109,10 +115,10 @@ static void emit_compare_sample(sj_code_emitter *emitter)
     put_32(at, emitter->measuring, offset_of(&sj_recorder_self.counting.samples[0]) - 8);
 }
 
-/* Starts timing a call. After 1 to 64 counted calls one is timed. The thread's random generator
- * chooses the number, each equally likely. The call becomes an open timed call, so that its exit is
- * timed, too. Open calls of frames that are gone are removed. If too many are open, the code
- * continues at `counted`. */
+/* Emits code that starts timing a call. Each timed call is followed by 0 to 63 counted calls. The
+ * thread's random generator chooses the number. The call is added to the open timed calls, so that
+ * its exit is timed, too. The code first removes open timed calls whose frames have ended. If too
+ * many are open, it jumps to `counted`. */
 static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
 {
     uint64_t *at = &emitter->cold_at;
@@ -144,12 +150,12 @@ static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint
     EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
     emit_jump_to_timed(emitter, part);
     set_target(emitter, are_many, *at);
-    emit_jump_back(emitter, counted);
+    emit_jump_to_counted(emitter, counted);
 }
 
-/* Finds the open timed call of this frame, with its number in %rdx. At least one call must be open.
- * Open calls of frames that are gone are removed. Returns the jump that is taken if the call is
- * found. */
+/* Emits code that searches the open timed calls for the call of this frame and puts its number into
+ * %rdx. At least one call must be open. The code removes open timed calls whose frames have ended.
+ * Returns the jump that it takes if it finds the call. */
 static uint64_t emit_find_sample(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->cold_at;
@@ -167,15 +173,15 @@ static uint64_t emit_find_sample(sj_code_emitter *emitter)
     return is_found;
 }
 
-/* Times the exit if its call is the innermost open timed call. Open calls of frames that are gone
- * are removed. At a tail call the frame stays in the list, so that the chain of tail calls is timed
- * to its end. */
+/* Emits code that times the exit if its call is the innermost open timed call, and removes that
+ * call. The code also removes open timed calls whose frames have ended. At a tail call, the call
+ * stays in the list, so that the chain of tail calls is timed to its end. */
 static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
 {
     uint64_t *at = &emitter->cold_at;
     sj_code_emit_save_third(emitter, at);
     const uint64_t is_found = emit_find_sample(emitter);
-    emit_jump_back(emitter, counted);
+    emit_jump_to_counted(emitter, counted);
     set_target(emitter, is_found, *at);
     if (part->mark != SJ_STACK_TAIL_CALL) {
         EMIT(at, 0xff, 0xca);                                        /* dec %edx */
@@ -184,6 +190,7 @@ static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, 
     emit_jump_to_timed(emitter, part);
 }
 
+/* Emits the code to which the jump `field` of emit_sample_check leads. */
 static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, uint64_t field,
                           uint64_t counted)
 {
@@ -195,9 +202,8 @@ static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, ui
     }
 }
 
-/* Emits the end of a probe that could not write a short record: a full record without a clock.
- * `full_field` is the jump of a probe that found no space in the chunk. Returns the code's
- * address. */
+/* Emits code that writes a full record without a time, for calls that no short record can hold.
+ * `full_field` is the jump that a probe takes if the chunk is full. Returns the code's address. */
 static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part *part,
                                     uint64_t full_field)
 {
@@ -222,8 +228,8 @@ static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part
     return start;
 }
 
-/* Emits the code for a frame that short records do not reach. A call on another stack than the
- * thread's own is timed. */
+/* Emits the code for a frame that short records do not reach. Calls on another stack than the
+ * thread's own are timed. */
 static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_t far_field,
                      uint64_t untimed)
 {
@@ -231,7 +237,7 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
     set_target(emitter, far_field, *at);
     EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                        /* lea 8(%rsp), %rax */
     EMIT(at, 0xa8, SJ_STACK_ALIGNMENT - 1);                        /* test $7, %al */
-    const uint64_t is_odd = emit_forward(emitter, at, 0x85);       /* jnz */
+    const uint64_t is_unaligned = emit_forward(emitter, at, 0x85); /* jnz */
     EMIT_OWN(at, counting.low, 0x64, 0x48, 0x2b, 0x04, 0x25);      /* sub %fs:low, %rax */
     EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25);     /* cmp %fs:span, %rax */
     const uint64_t is_elsewhere = emit_forward(emitter, at, 0x83); /* jae */
@@ -239,7 +245,7 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
     const uint64_t sample = emit_sample_check(emitter, at, part->enters);
     EMIT(at, OPCODE_JMP32);
     put_displacement(emitter, at, untimed);
-    set_target(emitter, is_odd, *at);
+    set_target(emitter, is_unaligned, *at);
     set_target(emitter, is_elsewhere, *at);
     set_target(emitter, is_timed, *at);
     sj_code_emit_save_third(emitter, at);
@@ -247,34 +253,34 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
     emit_sampling(emitter, part, sample, untimed);
 }
 
-static void emit_word_of_filler(sj_code_emitter *emitter, uint8_t offset)
+static void emit_filler_word(sj_code_emitter *emitter, uint8_t offset)
 {
     uint64_t *at = &emitter->cold_at;
     EMIT(at, 0xc7, 0x41, offset); /* movl $filler, offset(%rcx) */
     put_32(at, emitter->measuring, SJ_SHORT_FILLER);
 }
 
-/* Emits the code for a handler that ran between the check of the reach and the reservation. Short
- * records would be completed with the handler's stack address. So the reserved words become
- * fillers, and the call gets a full record at `target`. The second word may lie behind the end of
- * the chunk. */
+/* Emits the code for the case that a signal handler ran between the check of the reach and the
+ * reservation. The handler's stack address would complete the short records. So the code writes
+ * fillers into the reserved words and jumps to `target`, which writes a full record. The second
+ * word may lie behind the end of the chunk. */
 static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t bytes, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;
     set_target(emitter, field, *at);
-    emit_word_of_filler(emitter, 0);
+    emit_filler_word(emitter, 0);
     if (bytes > SJ_SHORT_BYTES) {
         EMIT(at, 0x8d, 0x41, SJ_SHORT_BYTES);                      /* lea 4(%rcx), %eax */
         EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
         const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
-        emit_word_of_filler(emitter, SJ_SHORT_BYTES);
+        emit_filler_word(emitter, SJ_SHORT_BYTES);
         set_target(emitter, is_alone, *at);
     }
     EMIT(at, OPCODE_JMP32);
     put_displacement(emitter, at, target);
 }
 
-/* Returns the sum that turns a tag and stack bits into a short record. */
+/* Returns the number to add to a tag and stack bits, so that the sum is a short record. */
 static uint32_t short_mark(bool enters, uint8_t stack_mark)
 {
     if (enters) {
@@ -285,8 +291,8 @@ static uint32_t short_mark(bool enters, uint8_t stack_mark)
            LEAVE_TAG;
 }
 
-/* Emits a probe of a function whose calls may be counted, which usually writes a short record.
- * `stack_mark` of an exit is SJ_STACK_TAIL_CALL or 0. */
+/* Emits the shared part for entries or exits of functions whose calls may be counted. `stack_mark`
+ * of an exit is SJ_STACK_TAIL_CALL or 0. */
 static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters,
                               uint8_t stack_mark)
 {
@@ -315,9 +321,9 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     emit_far(emitter, &part, is_far, untimed);
 }
 
-/* Emits a tail call between two functions whose calls are counted. It writes two short records,
- * unless the call that ends is timed. Then the frame stays in the list of timed calls, so that the
- * call that begins is timed to its end, too. */
+/* Emits the shared part for a tail call between two functions whose calls may be counted. It writes
+ * two short records, unless the call that ends is timed. A timed call stays in the list of open
+ * timed calls, so that the exit of the call that begins is timed, too. */
 static void emit_counted_tail_call_part(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -345,7 +351,7 @@ static void emit_counted_tail_call_part(sj_code_emitter *emitter)
     EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
     const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
     EMIT(at, 0x89, 0x51, SJ_SHORT_BYTES);                      /* mov %edx, 4(%rcx) */
-    sj_code_emit_restore(emitter, at);                         /* the carry flag is clear */
+    sj_code_emit_restore(emitter, at); /* returns with the carry flag clear */
     set_target(emitter, is_alone, *at);
     EMIT(at, 0xf9); /* stc */
     sj_code_emit_restore(emitter, at);

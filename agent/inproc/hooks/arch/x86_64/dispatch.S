@@ -1,5 +1,5 @@
 /* Dispatch hooks for x86-64: the entry of a dispatched call, and the thunk to which it returns. The
- * contract is in agent/inproc/hooks/dispatch.h. Offsets are those of its structures. */
+ * contract is in agent/inproc/hooks/dispatch.h. The offsets are those of the structures there. */
 
 #define TARGET 8
 #define ENTER_TAG 16
@@ -14,10 +14,10 @@
 
     .text
 
-/* Writes a record with the stack address (%rsp). `tag` (register or memory) contains the tag, and
- * `wide` is the same as 64 bits to push. %rax, %rcx, %rdx and `scratch` are lost. The slow path
- * steps over the red zone, where registers are saved. `mark` is added to the stack address. If
- * `enters`, the memory for the next records is prefetched. */
+/* Writes a record with the stack pointer plus `mark` as its stack address. `tag` (register or
+ * memory) contains the tag, and `wide` is the same operand with 64 bits, to push. Changes %rax,
+ * %rcx, %rdx and `scratch`. The slow path steps over the red zone, where registers are saved. If
+ * `enters`, prefetches the memory for later records. */
 .macro RECORD tag, wide, scratch, mark=0, enters=0
     rdtsc
     mov $16, %ecx
@@ -49,8 +49,8 @@
     mov %eax, 12(%rcx)
 .endm
 
-/* Sets %rdx to the address of the slot entry for the word at (%rsp). Jumps to \missing if there is
- * no region for it. */
+/* Sets %rdx to the address of the return slot for the stack address in %rsp. Jumps to \missing if
+ * the slot's region is not reserved. */
 .macro FIND_SLOT scratch, missing
     mov %rsp, %rdx
     shr $REGION_SHIFT, %rdx
@@ -70,10 +70,10 @@
     mov -32(%rsp), %r10
 .endm
 
-/* The processor predicts a function's return address from the calls that it has seen. So the target
- * is called from the instruction right before the thunk. That call puts the thunk's address where
- * the return address was. The thunk leaves by a return to the true address. If a call jumped to
- * this one, the thunk's address has been pushed before. Then the target is jumped to. */
+/* The processor predicts the target of a return from the calls that it has seen. So the code calls
+ * the target from the instruction right before the thunk. That call pushes the thunk's address
+ * where the return address was. The thunk returns to the true address. If a dispatched call jumped
+ * here, the thunk's address is already on the stack, and the code jumps to the target. */
     .globl sj_arch_dispatch_entry
     .hidden sj_arch_dispatch_entry
     .type sj_arch_dispatch_entry, @function
@@ -99,8 +99,8 @@ sj_arch_dispatch_entry:
     jmp .Lblock
     .cfi_adjust_cfa_offset 8
 
-/* A recorded call ends by jumping to another function. Its exit is recorded before the other call's
- * entry. Both return through one slot. */
+/* A recorded call ends by a jump to another dispatched function. The code records its exit before
+ * the other call's entry. Both calls use the same slot. */
 .Ltail_call:
     mov %rdx, -40(%rsp)
     mov %r9, -48(%rsp)
@@ -145,9 +145,10 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
-/* The cold part of an entry's probe jumps here, if a call that returns through the slot has jumped
- * to a patched function. The probe keeps %rax, %rcx, %rdx and the flags in the red zone, down to
- * -48(%rsp). The code continues at the address in %rdx. */
+/* The slow part of an entry's probe jumps here if a dispatched call has jumped to a patched
+ * function. The probe has saved %rax, %rcx, %rdx and the flags in the red zone, down to -48(%rsp).
+ * The code records the exit of the dispatched call, restores the return address and jumps to the
+ * address in %rdx. */
     .globl sj_arch_jump_entry
     .hidden sj_arch_jump_entry
     .type sj_arch_jump_entry, @function
@@ -168,9 +169,9 @@ sj_arch_jump_entry:
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
-/* The thunk, and the call before it, lie in a block of 64 bytes. Its unwind information finds the
- * block from any program counter inside, and in it the distance to the table. Before the return
- * address is restored, the rules are:
+/* The thunk and the call before it lie in a block of 64 bytes. From a program counter inside, the
+ * unwind information computes the start of the block, where the distance to sj_return_regions lies.
+ * Before the return address is restored, the rules are:
  *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below. The
  *         unwinder of libgcc distinguishes frames by their CFA.
  *   %rsp of the caller = CFA + 8
@@ -225,7 +226,7 @@ sj_arch_return_thunk_restored:
     mov %r8, %rax
     mov %r9, %rdx
     ret
-.Lvalues: /* some calls' results are recorded, and rules may set them */
+.Lvalues: /* Results of some functions are recorded, and rules may set them. */
     mov %r8, %rax
     mov %r9, %rdx
     mov %esi, %r10d

@@ -32,8 +32,8 @@ uint32_t sj_arch_thread_offset(void)
     return cursor_offset();
 }
 
-/* Emits a check for a dispatched call that has jumped here, which returns to the thunk. The exit of
- * that call is recorded first. */
+/* If dispatched calls are recorded, emits code that compares the return address with the thunk's.
+ * If they are equal, a dispatched call has jumped here, and the code records its exit. */
 static void emit_dispatch_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -58,8 +58,8 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* Before the entry record, emits a value record with the first word of the object in %rdi (or
- * %rsi). Skips values that cannot be an object. */
+/* Emits code that writes a value record with the first word of the object in %rdi (or %rsi). The
+ * code skips values that cannot be an object. */
 static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 {
     uint64_t *at = &emitter->at;
@@ -81,6 +81,7 @@ static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
 
+/* Emits a part that probes of entries or exits share. */
 static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters,
                       receiver_kind receiver)
 {
@@ -123,7 +124,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
 
 enum { PROBE_BYTES = 13 };
 
-/* Emits the call of a probe, which takes PROBE_BYTES. */
+/* Emits a probe as a call of a shared part. The code has PROBE_BYTES. */
 static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part part)
 {
     uint64_t *at = &emitter->at;
@@ -133,8 +134,8 @@ static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part par
     put_displacement(emitter, at, emitter->shared[part]);
 }
 
-/* Emits the slow part of a slot for an inline probe. It has no caller, so the tag is an immediate;
- * otherwise like sj_code_emit_slow_part. */
+/* Emits the slow part of an inline probe. Like sj_code_emit_slow_part, but the tag is an immediate
+ * operand, and the code jumps back to emitter->at. */
 static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool reads_clock)
 {
     uint64_t *at = &emitter->cold_at;
@@ -197,8 +198,8 @@ void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t ju
 
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
 {
-    /* With a thunk, each entry checks for dispatched calls. An inline stub does not begin with a
-     * plain probe. */
+    /* With a thunk, each entry must check for dispatched calls. An inline stub does not begin with
+     * a call. */
     return emitter->thunk == 0 && !emitter->is_inline;
 }
 
@@ -210,7 +211,8 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
     sj_code_emit_jump(emitter, entry);
 }
 
-/* Emits code that skips `distance` bytes if the four bytes at an address differ from these. */
+/* Emits code that skips the next `distance` bytes of code if the four bytes at `address` differ
+ * from `bytes`. */
 static void emit_compare(sj_code_emitter *emitter, uint64_t address, const uint8_t bytes[4],
                          uint8_t distance)
 {
@@ -263,7 +265,8 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
               receiver == 2 ? SJ_SHARED_SECOND_RECEIVER : SJ_SHARED_FIRST_RECEIVER);
 }
 
-/* Emits a read of the stack as far down as the recording of values reaches, and keeps the flags. */
+/* Emits a read of the stack as far down as the code that records values reaches. The code keeps the
+ * flags. */
 static void emit_touch(sj_code_emitter *emitter, int32_t frame_bytes)
 {
     uint64_t *at = &emitter->at;
@@ -294,8 +297,8 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     sj_code_note_stack(emitter, at, 0);
 }
 
-/* Loads the word of sj_value_registers, with the register's value before sj_code_emit_save, into
- * %rax. */
+/* Emits code that loads a register into %rax, with its value before sj_code_emit_save. `word` is
+ * the register's index in sj_value_registers. */
 static void emit_load(sj_code_emitter *emitter, uint32_t word)
 {
     enum { RDX = 2, RCX = 3, REALS = SJ_VALUE_REGISTERS, RESULT = 2 * SJ_VALUE_REGISTERS };
@@ -319,7 +322,7 @@ static void emit_load(sj_code_emitter *emitter, uint32_t word)
     }
 }
 
-/* Widens the value in %rax to 64 bits. */
+/* Emits code that extends the value in %rax from `bytes` bytes to 64 bits. */
 static void emit_widen(sj_code_emitter *emitter, uint32_t bytes, bool is_signed)
 {
     uint64_t *at = &emitter->at;
@@ -334,7 +337,7 @@ static void emit_widen(sj_code_emitter *emitter, uint32_t bytes, bool is_signed)
     }
 }
 
-/* Does the work of sj_value_narrow on %rax. */
+/* Emits code that does to %rax what sj_value_narrow does to a value. */
 static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
 {
     uint64_t *at = &emitter->at;
@@ -359,6 +362,7 @@ static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
     }
 }
 
+/* Emits code that records a value in a register. Values narrower than 64 bits are extended. */
 static void emit_plain_value(sj_code_emitter *emitter, uint32_t tag, const sj_plain_value *value)
 {
     uint64_t *at = &emitter->at;
@@ -407,8 +411,8 @@ void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t
     put_displacement(emitter, &emitter->at, target);
 }
 
-/* Uses a relative address, so that the code may lie elsewhere. The caller keeps nothing below the
- * stack pointer here. */
+/* Loads the address relative to the program counter, so that other processes can use the stub. The
+ * program's red zone is unused here. */
 void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
 {
     uint64_t *at = &emitter->at;
@@ -420,7 +424,7 @@ void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
     put_displacement(emitter, at, address);
     EMIT(at, 0x48, 0x89, 0x44, 0x24, 0x08); /* mov %rax, 8(%rsp) */
     EMIT(at, 0x58);                         /* pop %rax */
-    sj_code_note_stack(emitter, at, 8);     /* the jump of the call comes next */
+    sj_code_note_stack(emitter, at, 8); /* the plan's next operation is the jump to the callee */
 }
 
 void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,
@@ -436,7 +440,8 @@ void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint3
     put_32(&field, emitter->measuring, (uint32_t)distance);
 }
 
-/* Writes a 32-bit displacement that ends at `address` + `end`. Returns false if it does not fit. */
+/* Writes into `bytes` the 32-bit displacement from `address` + `end` to `target`. The displacement
+ * ends at index `end`. Returns false if it does not fit. */
 static bool set_displacement(uint64_t address, uint64_t target, uint8_t *bytes, uint32_t end)
 {
     const int64_t distance = (int64_t)(target - (address + end));
@@ -474,6 +479,7 @@ bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const
     return false;
 }
 
+/* True if the byte occurs in the no-op and trap instructions with which compilers pad functions. */
 static bool is_padding(uint8_t byte)
 {
     static const uint8_t parts[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40,       0x44,
@@ -486,7 +492,7 @@ static bool is_padding(uint8_t byte)
     return false;
 }
 
-/* Returns the size of the landing instruction with which a function may begin. */
+/* Returns the size of the endbr64 at the start of a function, or 0 if there is none. */
 static int32_t landing_bytes(const uint8_t *code)
 {
     int32_t bytes = sizeof(endbr64);

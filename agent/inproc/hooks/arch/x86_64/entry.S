@@ -1,13 +1,13 @@
-/* Entries from generated machine code into C for x86-64. That C code is built with
- * -mgeneral-regs-only. On the slow path it does not call libc. So the vector state need not be
- * saved there. */
+/* Entries from generated machine code into C for x86-64. The C code is built with
+ * -mgeneral-regs-only, and does not call libc on the slow path. So sj_arch_slow_entry does not save
+ * vector registers. */
 #include "agent/inproc/hooks/arch/x86_64/frames.inc"
 
     .text
 
-/* Sets the status flags and the direction flag to those in %eax, which came from pushfq. %eax and
- * %edx are lost. popfq is not used: if a debugger steps, pushfq has saved the trap flag, which must
- * not return after the debugger has gone. */
+/* Sets the status flags and the direction flag to those in %eax, which came from pushfq. Changes
+ * %eax and %edx. Does not use popfq: if a debugger steps, pushfq has saved the trap flag, and popfq
+ * would set it after the debugger has detached. */
 .macro GIVE_FLAGS
     test $0x400, %eax
     jz 1f
@@ -84,8 +84,8 @@ sj_arch_slow_entry:
 .endm
 
 /* In, above the return address: the function, the descriptors, the 152 bytes that the stub stepped
- * over, and the stack address of the records. Keeps every register. The vector registers are only
- * read, because the C code is built without them. */
+ * over. Above them is the stack address of the records. Keeps every register, except those that
+ * rules set. The C code does not use vector registers, so they are not saved. */
     .globl sj_arch_values_entry
     .hidden sj_arch_values_entry
     .type sj_arch_values_entry, @function
@@ -142,7 +142,7 @@ sj_arch_values_entry:
     .cfi_adjust_cfa_offset -(RESERVED + 8)
     ret
     .cfi_restore_state
-.Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
+.Lvalues_changed: /* Rules have set some of sj_value_registers. Upper halves of vectors are kept. */
     mov (%rsp), %rcx
     mov %rcx, 40(%rbp)
     mov 8(%rsp), %rcx
@@ -168,7 +168,7 @@ sj_arch_values_entry:
     cmp $2, %eax /* SJ_VALUES_RETURN */
     jne .Lvalues_keep
     POP_VALUES
-    lea RESERVED + 184(%rsp), %rsp /* points to the address that the function would return to */
+    lea RESERVED + 184(%rsp), %rsp /* points to the function's own return address */
     .cfi_def_cfa_offset 8
     ret
     .cfi_endproc

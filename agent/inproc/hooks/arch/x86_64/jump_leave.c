@@ -1,31 +1,32 @@
 /* Design notes
  *
  * Some exits jump through a register or memory, or to a function that may read the flags. Such an
- * exit ends its call as a tail call if the target function is hooked at that moment. Functions are
- * hooked and unhooked only by changes of the text, so this code reads the text. The patch of an
- * entry is a jump to a stub, possibly through another jump in an island. The stub begins with the
- * probe of an entry. Compilers never write that beginning: it stores into the red zone and then
- * calls.
+ * exit is marked as a tail call if the target function is hooked at that moment. Functions are
+ * hooked and unhooked only by changes of the text, so this code reads the text at the target. The
+ * patch of an entry is a jump to a stub, possibly through a jump in a branch island. The stub
+ * begins with the probe of an entry. Compilers never write such code: it stores into the red zone
+ * and then calls.
  *
- * The bytes at the target would be executed next, so they can be read. The last 16 bytes of a page
- * are different: the check does not read from there on, because the next page may be missing. */
+ * The processor would execute the bytes at the target next, so they can be read. But the next page
+ * may not be mapped, so the checks fail for an address in the last 15 bytes of a page. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 
 enum { MOST_CHECKS = 24 };
 
 typedef struct check {
     sj_code_emitter *emitter;
-    uint64_t failed[MOST_CHECKS]; /* jumps to the code that does not mark the exit */
+    uint64_t failed[MOST_CHECKS]; /* jumps to the code for exits that are not marked */
     unsigned count;
 } check;
 
+/* Emits a conditional jump to the code for exits that are not marked. */
 static void fail_if(check *self, uint8_t condition)
 {
     self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
 }
 
-/* Fails for targets below 64 KiB, whose text is not read. So a call through a null pointer faults
- * at its own address, as without a probe. */
+/* Fails for targets below 64 KiB. So the code does not read at a null pointer, and a call through a
+ * null pointer faults as it does without a probe. */
 static void emit_null_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -34,6 +35,7 @@ static void emit_null_check(check *self)
     fail_if(self, 0x82);                                /* jb */
 }
 
+/* Fails if fewer than 16 bytes can be read at %rcx without reading the next page. */
 static void emit_page_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -44,7 +46,7 @@ static void emit_page_check(check *self)
     fail_if(self, 0x87);                    /* ja */
 }
 
-/* Steps over endbr64. */
+/* Emits code that adds 4 to %rcx if endbr64 is there. */
 static void emit_landing(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -55,7 +57,8 @@ static void emit_landing(check *self)
     EMIT(at, 0x48, 0x83, 0xc1, 0x04);             /* add $4, %rcx */
 }
 
-/* Follows the linkage table's jump to the address in its slot. */
+/* Emits code that follows a jump of the procedure linkage table: loads the address in the import
+ * slot into %rcx. */
 static void emit_linkage(check *self)
 {
     sj_code_emitter *emitter = self->emitter;
@@ -71,7 +74,8 @@ static void emit_linkage(check *self)
     set_target(emitter, is_other, *at);
 }
 
-/* Follows a short jump to an island, and the jump to a stub. */
+/* Emits code that follows a short jump to a branch island, if there is one, and then the jump to a
+ * stub. Fails if there is no jump to a stub. */
 static void emit_jumps(check *self)
 {
     sj_code_emitter *emitter = self->emitter;
@@ -89,8 +93,8 @@ static void emit_jumps(check *self)
     emit_page_check(self);
 }
 
-/* Checks the start of an entry's stub: `movl $tag, -16(%rsp)` and a call, or the recording of
- * values. */
+/* Fails unless the code at %rcx is the start of an entry's stub: `movl $tag, -16(%rsp)` and a call,
+ * or the code that records values. */
 static void emit_stub_check(check *self)
 {
     sj_code_emitter *emitter = self->emitter;
@@ -112,7 +116,8 @@ static void emit_stub_check(check *self)
     set_target(emitter, has_values, *at);
 }
 
-/* Sets the mark to 0. Code behind these checks runs only if the target function is hooked. */
+/* Emits code that loads the target into %rcx, sets the stored mark to 0, and checks the target. The
+ * code behind the checks runs only if the target function is hooked. */
 static void emit_checks(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;

@@ -8,7 +8,8 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 
-/* Copies are as long as their originals, or a single instruction. */
+/* Moved code is as long as the original or is one instruction, so distances in the copy are those
+ * in the original. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
 /* Numbers of registers in unwind tables. Whether unwinders can evaluate the table of a whole area.

@@ -1,4 +1,4 @@
-/* Registers by DWARF number, as in unwind tables. */
+/* Registers by their DWARF numbers. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_NATIVE_REGISTERS_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_NATIVE_REGISTERS_H
 
@@ -8,7 +8,7 @@ enum {
     SJ_NATIVE_RETURN = 16, /* number of the return address in unwind tables */
     SJ_NATIVE_PC = 16,
     SJ_NATIVE_RED_ZONE = 128, /* bytes below the stack pointer that signals do not change */
-    SJ_NATIVE_RECORD = 11     /* register in which dispatched calls pass their record */
+    SJ_NATIVE_RECORD = 11     /* register in which a stub passes its sj_dispatch_record */
 };
 
 #endif

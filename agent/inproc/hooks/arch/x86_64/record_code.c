@@ -1,27 +1,27 @@
 /* Design notes
  *
- * rdtsc dominates a probe. As long as a probe is short, its other instructions cost nothing, even a
- * call. So all probes of a module share one piece of code, to which each passes its tag. With
- * inline probes the stubs of a large program were five times as large, and not faster.
+ * rdtsc dominates the time of a probe. The processor runs a probe's few other instructions
+ * meanwhile, even a call. So all probes of a module share one piece of code, and each probe passes
+ * its tag. With inline probes the stubs of a large program were five times as large, and not
+ * faster.
  *
- * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
- * red zone. The red zone is dead at function entries and exits, and signal handlers do not touch
- * it. The clock is read before the slot is reserved. So slots are in the order of their events even
- * if a signal handler interrupts the probe. Flags are saved by lahf and seto, and restored by add
- * and sahf, much cheaper than pushf and popf.
+ * The shared code saves the registers that it uses and the flags below the stack pointer, in the
+ * red zone. The red zone is unused at function entries and exits, and signal handlers do not change
+ * it. The code reads the clock before it reserves the slot. So the times of records increase even
+ * if a signal handler interrupts the probe. lahf and seto save the flags, and add and sahf restore
+ * them. This is much faster than pushf and popf.
  *
- * A forked child inherits the place in its parent's arena. The mask for the test of a reserved
- * address lies in a page that the kernel wipes at a fork. So the test sends the child to the slow
- * path, without another instruction.
+ * A forked child inherits the cursor into its parent's arena. The mask that tests a reserved
+ * address lies in a page that the kernel zeroes in a forked child. So the test fails in the child,
+ * and its probes call the slow path. This needs no further instruction.
  *
  * Before the slow path, the probe touches the stack as far down as its C code reaches. If the
  * program's stack ends there, the fault occurs in the stub, and a handler sees it at the function's
- * own place. A fault in the C code would not be one that OCaml, for example, turns into an
- * exception.
+ * own place. OCaml's handler, for example, turns only faults in its own code into exceptions.
  *
- * The memory for records lies in the drain's cache or in none. A program that calls often fills
- * lines faster than they arrive, so entries prefetch them. Exits do not need to, because a line
- * holds four records. */
+ * The memory for records lies in the cache of the drain's core, or in no cache. A program that
+ * makes many calls fills cache lines faster than they arrive, so entries prefetch them. Exits do
+ * not, because a line holds four records. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 #include "agent/inproc/hooks/stub_notes.h"
 
@@ -103,7 +103,8 @@ void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at)
     EMIT(at, 0xc3); /* ret */
 }
 
-/* Fills the rest of a slot that short records have begun, from %rax to %rcx, with fillers. */
+/* Emits code that writes fillers into the rest of a slot that short records have begun, from %rax
+ * to %rcx. Then the code jumps to `back`. */
 static void emit_filler(sj_code_emitter *emitter, uint64_t back)
 {
     uint64_t *at = &emitter->cold_at;
@@ -118,8 +119,9 @@ static void emit_filler(sj_code_emitter *emitter, uint64_t back)
     put_displacement(emitter, at, back);
 }
 
-/* The variant of sj_code_emit_try for short records, see recorder/counting.c. The clock in
- * %rdx:%rax is kept below the words that sj_code_emit_save has saved. */
+/* Like sj_code_emit_try, if short records are written (recorder/counting.c): the reserved slot is
+ * aligned to 16 bytes. The code saves the clock in %rdx:%rax below the registers of
+ * sj_code_emit_save. */
 static void emit_aligned_try(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -219,13 +221,14 @@ void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
     sj_code_emit_keep_place(emitter, at);
 }
 
-/* Places of the tags of the two records, relative to the stack pointer. */
+/* Offsets of the tags of the two records from the stack pointer, as bytes of an instruction. */
 typedef enum tail_call_tag {
     LEAVE_TAG_AT = 0xf8 /* -8 */,
     ENTER_TAG_AT = 0xfc /* -4 */
 } tail_call_tag;
 
-/* Writes one of two records. Keeps the clock in %rdx:%rax. %rsi is lost. */
+/* Emits code that writes one of the two records of a tail call. The code keeps the clock in
+ * %rdx:%rax and changes %rsi. */
 static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_call_tag tag_at)
 {
     const uint8_t stack_at = tag_at == LEAVE_TAG_AT ? 8 + SJ_STACK_TAIL_CALL : 8;
@@ -237,6 +240,8 @@ static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_c
     EMIT(at, 0x89, 0x71, 0x0c);                  /* mov %esi, 12(%rcx) */
 }
 
+/* Emits the return from the code of sj_code_emit_tail_call_records. `is_alone` says that only the
+ * exit was recorded. */
 static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at, bool is_alone)
 {
     sj_code_emit_keep_place(emitter, at);
@@ -247,9 +252,8 @@ static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at, bool is_a
     sj_code_emit_restore(emitter, at);
 }
 
-/* Records an exit and an entry and returns with the carry flag clear. If the chunk cannot hold
- * both, it records only the exit and returns with the flag set. Then the thread may have waited, so
- * the caller checks the callee again. */
+/* If the thread waited for a chunk, the text may have changed. So the code then records only the
+ * exit, and its caller jumps to the callee's start. */
 void sj_code_emit_tail_call_records(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
