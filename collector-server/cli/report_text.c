@@ -4,6 +4,7 @@
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
+#include "collector-server/cli/report_cost.h"
 #include "collector-server/cli/report_shortfalls.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
@@ -177,54 +178,6 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
-static const double SHOWN_RANGE = 1.2; /* a range with a smaller ratio is not shown */
-
-typedef struct time_text {
-    char text[SJ_DURATION_TEXT_BYTES];
-} time_text;
-
-static const char *format_time(uint64_t ns, time_text *text)
-{
-    return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
-}
-
-/* Prints `times`, the CPU time of the recorded run divided by the CPU time of a run without
- * recording. Prints the range of that estimate if the range is wide. */
-static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
-{
-    double least;
-    double most;
-    sj_recording_cost_range(cost, &least, &most);
-    fprintf(file, ", %s %.1f times the CPU of a plain run", at_least ? "more than" : "about",
-            times);
-    if (!at_least && most > least * SHOWN_RANGE) {
-        fprintf(file, " (%.1f to %.1f)", least, most);
-    }
-}
-
-/* Reports the cost of recording. Waits and the recorder's CPU time are not part of the sum. */
-static void report_cost(FILE *file, const sj_recording_cost *cost)
-{
-    bool at_least;
-    time_text texts[5];
-    const double times = sj_recording_cost_times(cost, &at_least);
-    const uint64_t tracing_ns =
-        cost->probe_cpu_ns + cost->hook_cpu_ns + cost->start_cpu_ns + cost->watch_cpu_ns;
-    fprintf(file, "  cost       tracing took %s of CPU", format_time(tracing_ns, &texts[0]));
-    if (times > 0) {
-        report_times(file, cost, times, at_least);
-    }
-    fprintf(file, ": %s in probes, %s hooking, %s starting",
-            format_time(cost->probe_cpu_ns, &texts[1]), format_time(cost->hook_cpu_ns, &texts[2]),
-            format_time(cost->start_cpu_ns, &texts[3]));
-    if (cost->watch_cpu_ns != 0) {
-        fprintf(file, ", %s watching freed memory", format_time(cost->watch_cpu_ns, &texts[4]));
-    }
-    fprintf(file, "; waits: %s for plans, %s for buffer space; recorder: %s of CPU\n",
-            format_time(cost->plan_wall_ns, &texts[0]), format_time(cost->waited_ns, &texts[1]),
-            format_time(cost->recorder_cpu_ns, &texts[2]));
-}
-
 static void report_unmatched(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->unmatched[0] != '\0') {
@@ -365,12 +318,12 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
 
 static void report_size_limit(FILE *file, const sj_recording_summary *summary)
 {
-    time_text after;
+    sj_time_text after;
     if (summary->full_after_ns != 0) {
         fprintf(file,
                 "sojourn: the size limit was reached after %s: the functions were unhooked, and "
                 "later calls are not counted; use a larger --max-bytes\n",
-                format_time(summary->full_after_ns, &after));
+                sj_format_time(summary->full_after_ns, &after));
     } else {
         fputs("sojourn: the size limit was reached: later calls are counted as lost; use a larger "
               "--max-bytes\n",
@@ -381,20 +334,20 @@ static void report_size_limit(FILE *file, const sj_recording_summary *summary)
 static void report_calls(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary)
 {
-    time_text texts[2];
+    sj_time_text texts[2];
     char bytes[SJ_BYTES_TEXT_BYTES];
     fprintf(file, "  calls      %llu by %s of %s in %s", (unsigned long long)summary->calls,
             SJ_COUNTED(summary->drain.threads, "thread"),
             SJ_COUNTED(summary->registry.processes, "process"),
-            format_time(summary->elapsed_ns, &texts[0]));
+            sj_format_time(summary->elapsed_ns, &texts[0]));
     if (summary->traced_cpu_ns != 0) {
-        fprintf(file, " (%s CPU)", format_time(summary->traced_cpu_ns, &texts[1]));
+        fprintf(file, " (%s CPU)", sj_format_time(summary->traced_cpu_ns, &texts[1]));
     }
     if (summary->writer.block_calls != 0) {
         fprintf(file, "; %s sent", sj_format_bytes((int64_t)summary->writer.bytes, bytes));
     }
     fputc('\n', file);
-    report_cost(file, &summary->cost);
+    sj_report_cost(file, &summary->cost);
     report_unmatched(file, summary);
     report_budget(file, summary);
     report_unrecorded(file, summary);
@@ -428,13 +381,14 @@ static void report_function_log(FILE *file, const sj_report_text *text,
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
-    time_text texts[3];
+    sj_time_text texts[3];
     if (attach->prepare_ns == 0) {
         return;
     }
     fprintf(file, "  attached   in %s; paused %s on attach, %s on detach\n",
-            format_time(attach->prepare_ns, &texts[0]), format_time(attach->stopped_ns, &texts[1]),
-            format_time(summary->detach.stopped_ns, &texts[2]));
+            sj_format_time(attach->prepare_ns, &texts[0]),
+            sj_format_time(attach->stopped_ns, &texts[1]),
+            sj_format_time(summary->detach.stopped_ns, &texts[2]));
     if (summary->open_calls != 0) {
         fprintf(file, "  open       %s %s open when recording began\n",
                 SJ_COUNTED(summary->open_calls, "call"), summary->open_calls == 1 ? "was" : "were");
@@ -443,8 +397,8 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
         fprintf(file, "  java       %s transformed again in %s: %s, the longest %s\n",
                 SJ_COUNTED(summary->registry.jvm_retransformed, "loaded class"),
                 SJ_COUNTED(summary->registry.jvm_batches, "batch"),
-                format_time(summary->registry.jvm_total_ns, &texts[0]),
-                format_time(summary->registry.jvm_longest_ns, &texts[1]));
+                sj_format_time(summary->registry.jvm_total_ns, &texts[0]),
+                sj_format_time(summary->registry.jvm_longest_ns, &texts[1]));
     }
     if (summary->registry.jvm_hidden_before != 0) {
         fprintf(file, "  java       %s %s there before: listed, not recorded\n",
