@@ -455,8 +455,9 @@ sj_status sj_pipeline_start(sj_pipeline *pipeline, const sj_pipeline_options *me
     SJ_TRY(open_function_log(pipeline, error));
     SJ_TRY(start_uplink(pipeline, means, error));
     SJ_TRY(start_drain(pipeline, means->threadless, error));
-    SJ_TRY(start_link(pipeline, means, error));
-    return announce_session(pipeline, error);
+    SJ_TRY(announce_session(pipeline, error));
+    /* Only then: marks and triggers come by the link at any time, and belong to the session. */
+    return start_link(pipeline, means, error);
 }
 
 void sj_pipeline_send_clock(sj_pipeline *pipeline)

@@ -182,7 +182,9 @@ static void on_modules(void)
     }
     const uint64_t begun_ns = sj_recorder_cpu_ns();
     sj_link link = {.socket = -1};
-    if (talk_about_modules(&link) != SJ_OK) {
+    /* A child that was forked meanwhile would wait for the loader's lock, whose owner is its
+     * parent's thread. */
+    if (talk_about_modules(&link) != SJ_OK && sj_link_is_own(&link)) {
         sj_modules_forget_unloaded();
     }
     sj_link_close(&link);

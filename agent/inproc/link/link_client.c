@@ -79,7 +79,8 @@ static sj_status connect_to(int socket, const char *runtime)
 
 sj_status sj_link_open(sj_link *link, const char *runtime)
 {
-    *link = (sj_link){.socket = -1, .payload = packet_buffer + sizeof(sj_link_packet)};
+    *link = (sj_link){
+        .socket = -1, .process = sj_sys_pid(), .payload = packet_buffer + sizeof(sj_link_packet)};
     const long socket = SJ_SYS(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
     sj_status status = SJ_EIO;
     if (socket >= 0) {
@@ -100,16 +101,21 @@ uint8_t *sj_link_payload(sj_link *link)
     return link->payload;
 }
 
+bool sj_link_is_own(const sj_link *link)
+{
+    return link->process == sj_sys_pid();
+}
+
 sj_status sj_link_send(sj_link *link, sj_link_type type, uint32_t bytes)
 {
     const sj_link_packet packet = {
         .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = bytes};
     memcpy(packet_buffer, &packet, sizeof(packet));
-    long result;
-    do {
+    long result = -EINTR;
+    while (result == -EINTR && sj_link_is_own(link)) {
         result = SJ_SYS(SYS_sendto, link->socket, packet_buffer, sizeof(packet) + bytes,
                         MSG_NOSIGNAL, 0, 0);
-    } while (result == -EINTR);
+    }
     if (result < 0) {
         return result == -EAGAIN ? SJ_ETIMEDOUT : SJ_ECLOSED;
     }
@@ -132,10 +138,10 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &file, sizeof(file));
     memcpy(packet_buffer, &packet, sizeof(packet));
-    long result;
-    do {
+    long result = -EINTR;
+    while (result == -EINTR && sj_link_is_own(link)) {
         result = SJ_SYS(SYS_sendmsg, link->socket, &message, MSG_NOSIGNAL, 0, 0, 0);
-    } while (result == -EINTR);
+    }
     if (result < 0) {
         return result == -EAGAIN ? SJ_ETIMEDOUT : SJ_ECLOSED;
     }
@@ -145,8 +151,14 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
 sj_status sj_link_receive(sj_link *link)
 {
     uint64_t deadline_ns = 0; /* set at the first interruption */
+    if (!sj_link_is_own(link)) {
+        return SJ_ECLOSED;
+    }
     long result = SJ_SYS(SYS_recvfrom, link->socket, packet_buffer, sizeof(packet_buffer), 0, 0, 0);
     while (result == -EINTR) {
+        if (!sj_link_is_own(link)) {
+            return SJ_ECLOSED;
+        }
         const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
         deadline_ns =
             deadline_ns != 0 ? deadline_ns : now_ns + (uint64_t)SJ_LINK_TIMEOUT_MS * NS_PER_MS;

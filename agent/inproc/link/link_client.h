@@ -1,5 +1,7 @@
 /* The agent's end of the link: one conversation at a time, raw system calls, and a deadline for
- * every reply. After sj_link_close no descriptor is open. */
+ * every reply. After sj_link_close no descriptor is open. A signal handler may fork during a
+ * conversation, and the child may return from it. There all functions fail with SJ_ECLOSED, because
+ * the replies are the parent's. */
 #ifndef SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 #define SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 
@@ -11,6 +13,7 @@
 
 typedef struct sj_link {
     int socket;            /* -1: closed */
+    uint32_t process;      /* pid of the process whose conversation it is */
     sj_link_packet packet; /* header of the last reply */
     uint8_t *payload;      /* its payload, borrowed until the next receive */
     uint32_t runtimes;     /* sj_link_runtime bits of the recorder's WELCOME */
@@ -33,6 +36,9 @@ SJ_MUST_CHECK sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint
 
 /* Waits for a reply. Returns SJ_ECLOSED, SJ_ETIMEDOUT or SJ_ECORRUPT on failure. */
 SJ_MUST_CHECK sj_status sj_link_receive(sj_link *link);
+
+/* False in a child that was forked during the conversation. */
+bool sj_link_is_own(const sj_link *link);
 
 /* Writes a number in decimal digits at text[used], without a terminator. Returns the new length. */
 size_t sj_link_append_number(char *text, size_t used, uint64_t number);

@@ -34,3 +34,8 @@ equal "marks in their order and within the session" 1 "$(query one.db "SELECT
 equal "exit code when nothing goes on" 3 "$?"
 accounted one.db
 accounted two.db
+
+# A mark may come as soon as there is a socket for it, but no mark lies before the session's start.
+strace -f -y -o order.txt -e trace=bind,pwrite64 "$sojourn" record -q -o three.db -- true || fail "strace: $?"
+equal "what comes first, the session's first frame or the socket" ".frames>" \
+    "$(grep -oE '/control"|\.frames>' order.txt | head -1)"
