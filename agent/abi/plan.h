@@ -39,7 +39,7 @@ typedef enum sj_technique {
     SJ_TECHNIQUE_RUNTIME = 8 /* reported by a managed or dynamic runtime */
 } sj_technique;
 
-/* Reason why a function is not hooked. sj_skip_text gives the text that users see and that is
+/* Reason why a function is not hooked. sj_skip_text (abi/skip_text.h) gives the text that users see and that is
  * stored. */
 typedef enum sj_skip {
     SJ_SKIP_NONE = 0,
