@@ -161,7 +161,6 @@ static void report_reasons(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* Reports code without symbols and unwind tables, which cannot be recorded. */
 static void report_unknown_code(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->poor_modules == 0) {
