@@ -3,19 +3,21 @@
 command is answered, the recorded program is not disturbed, and each call is stored or counted as lost. NNG 1.5.2 may
 crash or hang if an allocation of its own fails: then a new daemon continues, and nothing is lost either.
 
-device_memory.py BUILD_FOLDER [WORD FIRST STEP END]: some allocations; SJ_LONG=1: each one without TLS, and some with it.
+device_memory.py BUILD_FOLDER [WORD FIRST STEP END]: some allocations; SJ_LONG=1: each without TLS, some with TLS.
 With WORD (enroll, run or session): every STEP-th allocation from FIRST on and before END, without TLS.
 """
 import json
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from fleet_testing import Device, Collector, enrol
 from sojourn_testing import IS_LONG, PATIENCE_S, Failure, check, json_rows, main, wait_for
 
 NEVER = 1 << 60
+HANG_S = 40  # more than the device waits for an answer
 CALLS = 1003  # of the program `ends`
 PRINTED = "1501500"
 COMMANDS = (["status"], ["launch", "counted"], ["sessions"], ["doctor"], ["stop"])
@@ -167,6 +169,21 @@ def live(collector, device, library, word, number):
     return fault
 
 
+def run_or_hang(device, fault, *words):
+    """Runs sojourn-device to its end. Returns None if NNG hangs for lack of memory."""
+    begun = time.monotonic()
+    with subprocess.Popen([device.program, *words], env=device.environment, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        try:
+            wait_for(lambda: f"{fault}: the end of {words[0]}", lambda: process.poll() is not None or
+                     (fault.is_in_nng() and time.monotonic() - begun > HANG_S))
+            hangs = process.poll() is None
+        finally:
+            process.kill()
+        answer, problem = process.communicate()
+    return None if hangs else subprocess.CompletedProcess(words, process.returncode, answer, problem)
+
+
 def enrol_without(collector, library, number):
     """Enrols a device. If that fails, it says why, and works with another invitation."""
     sojourn = collector.sojourn
@@ -176,13 +193,10 @@ def enrol_without(collector, library, number):
     collector.device("--collector", collector.url, "invite", invitation)
     sound = device.environment
     device.environment = dict(sound, **fault.variables)
-    try:
-        done = device.run("enroll", "--token-file", invitation, "--name", device.name, "--tag", "site=lab")
-    except subprocess.TimeoutExpired:
-        check(fault.is_in_nng(), f"{fault}: it hangs")
+    done = run_or_hang(device, fault, "enroll", "--token-file", invitation, "--name", device.name, "--tag", "site=lab")
+    device.environment = sound
+    if done is None:
         return fault
-    finally:
-        device.environment = sound
     kept = os.path.join(device.state, "sojourn/device/collector.json")
     if done.returncode != 0:
         check(fault.is_in_nng() or done.returncode == 1 and done.stderr.startswith("sojourn-device: "),
