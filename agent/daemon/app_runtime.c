@@ -183,15 +183,16 @@ static bool exports(const char *path, const char *name)
     return found;
 }
 
-static void add_need(json_t *needs, const char *need, bool ok, const char *said)
+/* Returns false if out of memory. */
+static bool add_need(json_t *needs, const char *need, bool ok, const char *said)
 {
-    json_array_append_new(needs,
-                          json_pack("{ss sb ss}", "need", need, "ok", (int)ok, "said", said));
+    return json_array_append_new(
+               needs, json_pack("{ss sb ss}", "need", need, "ok", (int)ok, "said", said)) == 0;
 }
 
 /* Methods are recorded through the runtime's profiler interface. A program that embeds the runtime
- * loads the interface with the library. */
-static void check_mono(const char *program, json_t *needs)
+ * loads the interface with the library. Returns false if out of memory. */
+static bool check_mono(const char *program, json_t *needs)
 {
     static const char interface[] = "mono_profiler_create";
     char mono[PATH_MAX];
@@ -201,15 +202,13 @@ static void check_mono(const char *program, json_t *needs)
         snprintf(mono, sizeof(mono), "%s", program);
     } else if (sj_elf_open(program, &elf, &error) == SJ_OK) {
         sj_elf_close(&elf);
-        add_need(needs, "profiler interface", true, "of the library that the program loads");
-        return;
+        return add_need(needs, "profiler interface", true, "of the library that the program loads");
     } else if (sj_program_resolve("mono", mono, sizeof(mono), &error) != SJ_OK) {
-        add_need(needs, "profiler interface", false, error.text);
-        return;
+        return add_need(needs, "profiler interface", false, error.text);
     }
     const bool has = exports(mono, interface);
-    add_need(needs, "profiler interface", has,
-             has ? mono : "the runtime has none: native code is recorded, methods are not");
+    return add_need(needs, "profiler interface", has,
+                    has ? mono : "the runtime has none: native code is recorded, methods are not");
 }
 
 sj_status sj_app_runtime_needs(const json_t *app, json_t **needs, sj_error *error)
@@ -218,15 +217,16 @@ sj_status sj_app_runtime_needs(const json_t *app, json_t **needs, sj_error *erro
     sj_program program = {0};
     sj_status status = resolve(app, path, error);
     *needs = json_array();
-    if (*needs == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
     if (status == SJ_OK && sj_program_find(path, &program, error) != SJ_PROGRAM_FINE) {
         status = SJ_EINVAL;
     }
-    add_need(*needs, "program", status == SJ_OK, status == SJ_OK ? program.path : error->text);
+    bool is_complete =
+        add_need(*needs, "program", status == SJ_OK, status == SJ_OK ? program.path : error->text);
     if (status == SJ_OK && strcmp(sj_app_runtime_find(app), "mono") == 0) {
-        check_mono(path, *needs);
+        is_complete = check_mono(path, *needs) && is_complete;
+    }
+    if (!is_complete) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     return status != SJ_OK ? SJ_EINVAL : SJ_OK;
 }

@@ -6,13 +6,20 @@
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 /* RESEND_MS is longer than any answer takes. NNG itself repeats the question if a connection
- * breaks. */
-enum { RESEND_MS = 60000, RECONNECT_MIN_MS = 500, RECONNECT_MAX_MS = 30000, REPLY_BYTES = 1 << 17 };
+ * breaks. NNG ends a question that takes too long; GRACE_MS is how late it may be. */
+enum {
+    RESEND_MS = 60000,
+    RECONNECT_MIN_MS = 500,
+    RECONNECT_MAX_MS = 30000,
+    GRACE_MS = 10000,
+    REPLY_BYTES = 1 << 17
+};
 
 struct sj_server_client {
     nng_socket socket;
@@ -25,8 +32,8 @@ struct sj_server_client {
     uint64_t connected; /* See sj_dialing_state. */
     nng_pipe pipe;      /* See sj_dialing_state. The mutex protects the members above. */
     uint64_t replies;   /* See sj_dialing_state. Only the asking thread uses it. */
-    /* True if NNG did not close its socket in time. Only the stopping thread uses it. */
-    bool is_stuck;
+    /* True if NNG did not close its socket or end a question in time. */
+    atomic_bool is_stuck;
 };
 
 /* Runs on a thread of NNG. So does on_connection. */
@@ -100,6 +107,11 @@ void sj_server_client_stop(sj_server_client *client)
     }
 }
 
+bool sj_server_client_is_stuck(const sj_server_client *client)
+{
+    return client->is_stuck;
+}
+
 void sj_server_client_close(sj_server_client *client)
 {
     if (client == NULL) {
@@ -119,18 +131,33 @@ void sj_server_client_close(sj_server_client *client)
     free(client);
 }
 
-/* Waits until `aio` is done, and redials meanwhile if necessary. Returns NNG's result. */
-static int await(sj_server_client *client)
+static int64_t monotonic_ns(void)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Waits until `aio` is done, and redials meanwhile if necessary. Returns NNG's result. NNG without
+ * memory may lose an operation and its timer: then the client is stuck. */
+static int await(sj_server_client *client, int timeout_ms)
+{
+    const int64_t over_ns = monotonic_ns() + (timeout_ms + GRACE_MS) * INT64_C(1000000);
     pthread_mutex_lock(&client->mutex);
     while (!client->is_done) {
+        if (monotonic_ns() > over_ns) {
+            client->is_stuck = true;
+            pthread_mutex_unlock(&client->mutex);
+            return NNG_EINTERNAL;
+        }
         const sj_dialing_state state = {.connections = client->connections,
                                         .connected = client->connected,
                                         .replies = client->replies,
                                         .is_asking = true,
                                         .pipe = client->pipe};
         pthread_mutex_unlock(&client->mutex);
-        const int64_t next_poll_ns = sj_dialing_poll(&client->dialing, &state);
+        const int64_t dial_poll_ns = sj_dialing_poll(&client->dialing, &state);
+        const int64_t next_poll_ns = dial_poll_ns < over_ns ? dial_poll_ns : over_ns + 1;
         const struct timespec deadline = {.tv_sec = next_poll_ns / 1000000000,
                                           .tv_nsec = next_poll_ns % 1000000000};
         pthread_mutex_lock(&client->mutex);
@@ -173,12 +200,13 @@ static sj_status read_reply(sj_slice bytes, sj_server_reply *reply, sj_error *er
         reply->part = sojourn__part__unpack(NULL, view.header.size, view.header.data);
         break;
     default:
-        break;
+        return sj_fail(error, SJ_ECORRUPT, "the collector's answer is of an unknown kind");
     }
     return reply->ack != NULL || reply->command != NULL || reply->enrolled != NULL ||
                    reply->part != NULL
                ? SJ_OK
-               : sj_fail(error, SJ_ECORRUPT, "the collector's answer is of an unknown kind");
+               : sj_fail(error, SJ_ECORRUPT,
+                         "the collector's answer is damaged, or there is no memory for it");
 }
 
 sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int timeout_ms,
@@ -186,6 +214,9 @@ sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int tim
 {
     nng_msg *message = NULL;
     *reply = (sj_server_reply){0};
+    if (client->is_stuck) {
+        return sj_fail(error, SJ_ECLOSED, "the connection to the collector hangs");
+    }
     int result = nng_msg_alloc(&message, 0);
     if (result == 0 && (result = nng_msg_append(message, frame.data, frame.size)) != 0) {
         nng_msg_free(message);
@@ -194,13 +225,14 @@ sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int tim
         nng_aio_set_timeout(client->aio, timeout_ms);
         nng_aio_set_msg(client->aio, message);
         nng_send_aio(client->socket, client->aio);
-        if ((result = await(client)) != 0) {
+        result = await(client, timeout_ms);
+        if (result != 0 && !client->is_stuck) {
             nng_msg_free(nng_aio_get_msg(client->aio));
         }
     }
     if (result == 0) {
         nng_recv_aio(client->socket, client->aio);
-        result = await(client);
+        result = await(client, timeout_ms);
         client->replies += result == 0;
     }
     if (result != 0) {
@@ -211,6 +243,9 @@ sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int tim
     const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
     const sj_status status = read_reply(bytes, reply, error);
     nng_msg_free(message);
+    if (status != SJ_OK) {
+        sj_server_reply_deinit(reply);
+    }
     return status;
 }
 

@@ -7,6 +7,8 @@
 #include "proto/wire/frame.h"
 #include "proto/wire/sojourn.pb-c.h"
 
+#include <stdbool.h>
+
 typedef struct sj_server_client sj_server_client;
 
 /* The answer: one of the four messages is set. */
@@ -27,6 +29,10 @@ SJ_MUST_CHECK sj_status sj_server_client_open(const char *url, const char *certi
  * it. */
 void sj_server_client_stop(sj_server_client *client);
 void sj_server_client_close(sj_server_client *client);
+
+/* True if NNG did not end a question or the socket in time. All later questions fail. Any thread
+ * may call it. */
+bool sj_server_client_is_stuck(const sj_server_client *client);
 
 /* Sends a frame and waits for the answer, which the caller frees with sj_server_reply_deinit.
  * Returns SJ_ETIMEDOUT, SJ_ECLOSED, or SJ_ECORRUPT if the answer cannot be read. */

@@ -53,7 +53,9 @@ SJ_MUST_CHECK sj_status sj_device_command_run_write(const sj_device_command *com
 SJ_MUST_CHECK sj_status sj_device_command_run_policies(const sj_device_command *command,
                                                        json_t **result, sj_error *error);
 
-/* Returns the disk space of all sessions in the spool, in bytes. */
-uint64_t sj_device_command_spool_bytes(const sj_device_command_context *context);
+/* Computes the disk space of all sessions in the spool, in bytes. Returns SJ_EIO if the spool
+ * cannot be read. */
+SJ_MUST_CHECK sj_status sj_device_command_spool_bytes(const sj_device_command_context *context,
+                                                      uint64_t *bytes, sj_error *error);
 
 #endif

@@ -11,7 +11,8 @@ typedef struct live_request {
     bool is_end;
     const char *name;
     json_t *reached;
-    sj_error refusal; /* The latest refusal. */
+    bool is_incomplete; /* `reached` lacks a session. */
+    sj_error refusal;   /* The latest refusal. */
 } live_request;
 
 static bool ask_session(void *context, const sj_listed_session *session)
@@ -22,7 +23,8 @@ static bool ask_session(void *context, const sj_listed_session *session)
         strncmp(session->session, all->session, strlen(all->session)) == 0 &&
         sj_link_request(session->session, all->type, &mark, sizeof(mark), all->name, NULL, 0,
                         &all->refusal) == SJ_OK) {
-        json_array_append_new(all->reached, json_string(session->session));
+        all->is_incomplete |=
+            json_array_append_new(all->reached, json_string(session->session)) != 0;
     }
     return true;
 }
@@ -38,13 +40,13 @@ static sj_status send_to_all(const sj_device_command *command, live_request *all
     }
     all->reached = json_array();
     sj_status status = sj_session_list(command->context->spool_root, ask_session, all, error);
-    if (status == SJ_OK && json_array_size(all->reached) == 0) {
+    if (status == SJ_OK && !all->is_incomplete && json_array_size(all->reached) == 0) {
         status = all->refusal.text[0] != '\0'
                      ? sj_fail(error, SJ_EPERM, "%s", all->refusal.text)
                      : sj_fail(error, SJ_ENOTFOUND, "nothing is being recorded%s%.40s",
                                all->session[0] != '\0' ? " as session " : "", all->session);
     }
-    if (status != SJ_OK) {
+    if (status != SJ_OK || all->is_incomplete) {
         json_decref(all->reached);
         return status;
     }

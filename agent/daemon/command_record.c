@@ -3,6 +3,7 @@
 #include "agent/daemon/command_kinds.h"
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/session_list.h"
+#include "agent/daemon/state_file.h"
 #include "agent/daemon/worker.h"
 #include "agent/livepatch/heap_watch.h"
 
@@ -40,17 +41,16 @@ static sj_status add_policy(json_t *task, const sj_device_command *command, cons
 {
     json_t *policy = NULL;
     if (json_object_get(command->arguments, "policy") != NULL) {
-        json_object_set_new(task, "policy_from", json_string("command"));
-        return SJ_OK;
+        return sj_state_set(task, "policy_from", json_string("command"), error);
     }
     SJ_TRY(sj_device_policies_find(command->context->policies, app, &policy, error));
     if (policy != NULL) {
-        json_object_set_new(task, "policy", policy);
-        json_object_set_new(task, "policy_from", json_string("collector"));
-    } else if (json_object_get(task, "policy") != NULL) {
-        json_object_set_new(task, "policy_from", json_string("catalogue"));
+        SJ_TRY(sj_state_set(task, "policy", policy, error));
+        return sj_state_set(task, "policy_from", json_string("collector"), error);
     }
-    return SJ_OK;
+    return json_object_get(task, "policy") != NULL
+               ? sj_state_set(task, "policy_from", json_string("catalogue"), error)
+               : SJ_OK;
 }
 
 /* Adds the limit of the spool's disk space. Fails if the spool is full. */
@@ -58,7 +58,8 @@ static sj_status add_limits(json_t *task, const sj_device_command_context *conte
 {
     char stamp[32];
     struct timespec now;
-    const uint64_t used = sj_device_command_spool_bytes(context);
+    uint64_t used = 0;
+    SJ_TRY(sj_device_command_spool_bytes(context, &used, error));
     if (used >= context->spool_bytes) {
         return sj_fail(
             error, SJ_EFULL,
@@ -68,9 +69,8 @@ static sj_status add_limits(json_t *task, const sj_device_command_context *conte
     }
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(stamp, sizeof(stamp), "%lld-%09ld", (long long)now.tv_sec, now.tv_nsec);
-    json_object_set_new(task, "stamp", json_string(stamp));
-    json_object_set_new(task, "spool_bytes", json_integer((json_int_t)context->spool_bytes));
-    return SJ_OK;
+    SJ_TRY(sj_state_set(task, "stamp", json_string(stamp), error));
+    return sj_state_set(task, "spool_bytes", json_integer((json_int_t)context->spool_bytes), error);
 }
 
 /* Starts a worker with the catalogue's app and the command's arguments. */
@@ -85,8 +85,10 @@ static sj_status start(const sj_device_command *command, const char *name, const
     if (app != NULL && json_object_get(command->arguments, "name") == NULL) {
         json_object_del(work, "name"); /* This is the app's name, not the session's. */
     }
-    json_object_set_new(work, "only_prepare", json_boolean(only_prepare));
-    sj_status status = add_limits(work, command->context, error);
+    sj_status status = sj_state_set(work, "only_prepare", json_boolean(only_prepare), error);
+    if (status == SJ_OK) {
+        status = add_limits(work, command->context, error);
+    }
     if (status == SJ_OK) {
         status = add_policy(work, command, name, error);
     }
@@ -181,6 +183,7 @@ sj_status sj_device_command_run_shrink(const sj_device_command *command, json_t 
 typedef struct stop_request {
     const char *session; /* Beginning of the session's id. NULL: all sessions. */
     json_t *stopped;
+    bool is_incomplete; /* `stopped` lacks a session that was stopped. */
 } stop_request;
 
 static bool stop_session(void *context, const sj_listed_session *session)
@@ -190,7 +193,8 @@ static bool stop_session(void *context, const sj_listed_session *session)
         (request->session == NULL ||
          strncmp(session->session, request->session, strlen(request->session)) == 0) &&
         kill(session->recorder, SIGTERM) == 0) {
-        json_array_append_new(request->stopped, json_string(session->session));
+        request->is_incomplete |=
+            json_array_append_new(request->stopped, json_string(session->session)) != 0;
     }
     return true;
 }
@@ -205,11 +209,16 @@ sj_status sj_device_command_run_stop(const sj_device_command *command, json_t **
                             .stopped = json_array()};
     const sj_status status =
         sj_session_list(command->context->spool_root, stop_session, &request, error);
-    if (status == SJ_OK && request.session != NULL && json_array_size(request.stopped) == 0) {
+    if (status == SJ_OK && !request.is_incomplete && request.session != NULL &&
+        json_array_size(request.stopped) == 0) {
         json_decref(request.stopped);
         return sj_fail(error, SJ_ENOTFOUND, "no session \"%.40s\" is being recorded",
                        request.session);
     }
+    if (status != SJ_OK || request.is_incomplete) {
+        json_decref(request.stopped);
+        return status;
+    }
     *result = json_pack("{so}", "stopped", request.stopped);
-    return status;
+    return SJ_OK;
 }

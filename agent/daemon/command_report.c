@@ -32,11 +32,13 @@ static bool count_session(void *context, const sj_listed_session *session)
     return true;
 }
 
-uint64_t sj_device_command_spool_bytes(const sj_device_command_context *context)
+sj_status sj_device_command_spool_bytes(const sj_device_command_context *context, uint64_t *bytes,
+                                        sj_error *error)
 {
     session_sums sums = {0};
-    (void)!sj_session_list(context->spool_root, count_session, &sums, NULL);
-    return sums.bytes;
+    const sj_status status = sj_session_list(context->spool_root, count_session, &sums, error);
+    *bytes = sums.bytes;
+    return status;
 }
 
 json_t *sj_device_command_status(const sj_device_command_context *context)
@@ -67,6 +69,14 @@ static sj_status or_no_memory(const json_t *result, sj_error *error)
     return result != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
+/* Releases a list that lacks a row. */
+static sj_status drop_incomplete(json_t **result, sj_error *error)
+{
+    json_decref(*result);
+    *result = NULL;
+    return or_no_memory(NULL, error);
+}
+
 sj_status sj_device_command_run_status(const sj_device_command *command, json_t **result,
                                        sj_error *error)
 {
@@ -83,7 +93,9 @@ sj_status sj_device_command_run_apps(const sj_device_command *command, json_t **
     SJ_TRY(sj_apps_load(result, error));
     json_array_foreach(*result, index, app)
     {
-        json_object_set_new(app, "runtime", json_string(sj_app_runtime_find(app)));
+        if (json_object_set_new(app, "runtime", json_string(sj_app_runtime_find(app))) != 0) {
+            return drop_incomplete(result, error);
+        }
     }
     return SJ_OK;
 }
@@ -96,19 +108,35 @@ sj_status sj_device_command_run_doctor(const sj_device_command *command, json_t 
     return or_no_memory(*result, error);
 }
 
+/* A list of sessions, and if it has them all. */
+typedef struct session_rows {
+    json_t *list;
+    bool is_incomplete;
+} session_rows;
+
 static bool list_session(void *context, const sj_listed_session *session)
 {
-    json_array_append_new(context, json_pack("{ss sb sI}", "session", session->session, "recording",
-                                             session->is_recording, "spool_bytes",
-                                             (json_int_t)session->spool_bytes));
-    return true;
+    session_rows *rows = context;
+    rows->is_incomplete =
+        json_array_append_new(rows->list,
+                              json_pack("{ss sb sI}", "session", session->session, "recording",
+                                        session->is_recording, "spool_bytes",
+                                        (json_int_t)session->spool_bytes)) != 0;
+    return !rows->is_incomplete;
 }
 
 sj_status sj_device_command_run_sessions(const sj_device_command *command, json_t **result,
                                          sj_error *error)
 {
-    *result = json_array();
-    return sj_session_list(command->context->spool_root, list_session, *result, error);
+    session_rows rows = {.list = json_array()};
+    const sj_status status =
+        sj_session_list(command->context->spool_root, list_session, &rows, error);
+    *result = rows.list;
+    if (status != SJ_OK || rows.is_incomplete) {
+        const sj_status dropped = drop_incomplete(result, status == SJ_OK ? error : NULL);
+        return status != SJ_OK ? status : dropped;
+    }
+    return or_no_memory(*result, error);
 }
 
 static void read_command(const char *pid, char *text, size_t capacity)
@@ -135,9 +163,11 @@ sj_status sj_device_command_run_ps(const sj_device_command *command, json_t **re
     if (folder == NULL) {
         return sj_fail(error, SJ_EIO, "cannot read /proc: %s", strerror(errno));
     }
+    bool is_incomplete = false;
     *result = json_array();
     for (struct dirent *entry = readdir(folder);
-         entry != NULL && json_array_size(*result) < PROCESSES_MAX; entry = readdir(folder)) {
+         entry != NULL && json_array_size(*result) < PROCESSES_MAX && !is_incomplete;
+         entry = readdir(folder)) {
         struct stat about;
         char line[256];
         if (entry->d_name[strspn(entry->d_name, "0123456789")] != '\0' ||
@@ -148,11 +178,11 @@ sj_status sj_device_command_run_ps(const sj_device_command *command, json_t **re
         read_command(entry->d_name, line, sizeof(line));
         if (line[0] != '\0') {
             json_t *text = json_string(line);
-            json_array_append_new(*result, json_pack("{si so? si}", "pid",
-                                                     (int)strtol(entry->d_name, NULL, 10),
-                                                     "command", text, "uid", (int)about.st_uid));
+            json_t *row = json_pack("{si so? si}", "pid", (int)strtol(entry->d_name, NULL, 10),
+                                    "command", text, "uid", (int)about.st_uid);
+            is_incomplete = json_array_append_new(*result, row) != 0;
         }
     }
     closedir(folder);
-    return SJ_OK;
+    return is_incomplete ? drop_incomplete(result, error) : or_no_memory(*result, error);
 }

@@ -2,6 +2,7 @@
 
 #include "agent/daemon/command_kinds.h"
 #include "agent/daemon/device_policies.h"
+#include "agent/daemon/json_memory.h"
 
 #include <string.h>
 
@@ -13,6 +14,9 @@ sj_status sj_device_command_run_policies(const sj_device_command *command, json_
                         (json_int_t)json_array_size(json_object_get(command->arguments, "rules")));
     return SJ_OK;
 }
+
+const char sj_device_command_no_result[] =
+    "the command was carried out, but there is no memory for its result";
 
 typedef struct command_kind {
     const char *name;
@@ -46,16 +50,21 @@ sj_status sj_device_command_run(const sj_device_command_context *context, const 
         if (strcmp(kinds[i].name, kind) != 0) {
             continue;
         }
-        json_t *object = json_loads(arguments, JSON_REJECT_DUPLICATES, &problem);
+        json_t *object = sj_json_parse(arguments, &problem);
         if (!json_is_object(object)) {
+            const bool has_memory = object != NULL || !sj_json_is_out_of_memory(&problem);
             json_decref(object);
-            return sj_fail(error, SJ_EINVAL, "the command's arguments are no JSON object");
+            return has_memory
+                       ? sj_fail(error, SJ_EINVAL, "the command's arguments are no JSON object")
+                       : sj_fail(error, SJ_ENOMEM, "out of memory");
         }
         const sj_device_command request = {
             .context = context, .arguments = object, .timeout_ms = timeout_ms};
         const sj_status status = kinds[i].run(&request, result, error);
         json_decref(object);
-        return status;
+        return status != SJ_OK || *result != NULL
+                   ? status
+                   : sj_fail(error, SJ_ENOMEM, "%s", sj_device_command_no_result);
     }
     return sj_fail(error, SJ_EUNSUPPORTED, "this device (version %s) knows no command \"%.32s\"",
                    SJ_VERSION, kind);

@@ -18,13 +18,16 @@ typedef struct sj_device_command_context {
 } sj_device_command_context;
 
 /* Runs one command and returns its result, which the caller releases. Returns SJ_EUNSUPPORTED if
- * the device does not know the command. Blocks until the command ends. */
+ * the device does not know the command, and SJ_ENOMEM. Blocks until the command ends. */
 SJ_MUST_CHECK sj_status sj_device_command_run(const sj_device_command_context *context,
                                               const char *kind, const char *arguments,
                                               int timeout_ms, json_t **result, sj_error *error);
 
+/* The error if a command was carried out and there is no memory for its result. */
+extern const char sj_device_command_no_result[];
+
 /* Returns a short status object. It equals the previous one unless the state of the device has
- * changed. */
+ * changed. Returns NULL if out of memory. */
 json_t *sj_device_command_status(const sj_device_command_context *context);
 
 #endif

@@ -34,6 +34,7 @@ enum {
 };
 
 static const char last_command_file[] = "last-command.json";
+static const char no_status[] = "{\"problem\":\"out of memory\"}";
 
 #define DEFAULT_SPOOL_BYTES (UINT64_C(4) << 30)
 
@@ -67,6 +68,7 @@ struct sj_daemon {
     uint64_t instance;       /* Random number of this process; see Poll. */
     /* Commands of several collectors run one after the other. Protects last_command_file, too. */
     pthread_mutex_t command_lock;
+    atomic_bool is_stuck; /* True if a connection hangs, so that the daemon ends. */
 };
 
 static void pause_ms(const sj_daemon *daemon, int ms)
@@ -77,13 +79,21 @@ static void pause_ms(const sj_daemon *daemon, int ms)
     }
 }
 
+/* True if last_command_file is missing or damaged, so that a new one has to be written. */
+static bool is_to_be_new(sj_status status)
+{
+    return status == SJ_ENOTFOUND || status == SJ_ECORRUPT;
+}
+
 /* Reads the last commands of all collectors. Those of the collectors after the first are kept by
- * address. */
-static void load_last_commands(sj_daemon *daemon)
+ * address. Fails if there is not enough memory, because commands could run twice. */
+static sj_status load_last_commands(sj_daemon *daemon, sj_error *error)
 {
     json_t *kept = NULL;
-    sj_error error = {0};
-    (void)!sj_state_file_load(last_command_file, &kept, &error);
+    const sj_status status = sj_state_file_load(last_command_file, &kept, error);
+    if (status != SJ_OK) {
+        return is_to_be_new(status) ? SJ_OK : status;
+    }
     for (size_t i = 0; i < daemon->enrolment.count; ++i) {
         server *asked = &daemon->servers[i];
         const json_t *command =
@@ -94,6 +104,17 @@ static void load_last_commands(sj_daemon *daemon)
         asked->last_command = (uint64_t)json_integer_value(command);
     }
     json_decref(kept);
+    return SJ_OK;
+}
+
+/* Writes a command's number into the object of last_command_file. */
+static sj_status set_last_command(json_t *kept, const char *url, uint64_t command, sj_error *error)
+{
+    if (!json_is_object(json_object_get(kept, "collectors"))) {
+        SJ_TRY(sj_state_set(kept, "collectors", json_object(), error));
+    }
+    return sj_state_set(json_object_get(kept, "collectors"), url, json_integer((json_int_t)command),
+                        error);
 }
 
 /* Stores the command's number before the command is run. So a command never runs twice; it does not
@@ -101,16 +122,17 @@ static void load_last_commands(sj_daemon *daemon)
 static sj_status keep_last_command(server *asked, uint64_t command, sj_error *error)
 {
     json_t *kept = NULL;
-    sj_error ignored = {0};
-    if (sj_state_file_load(last_command_file, &kept, &ignored) != SJ_OK) {
+    sj_status status = sj_state_file_load(last_command_file, &kept, error);
+    if (is_to_be_new(status)) {
         kept = json_object();
+        status = SJ_OK;
     }
-    if (!json_is_object(json_object_get(kept, "collectors"))) {
-        json_object_set_new(kept, "collectors", json_object());
+    if (status == SJ_OK) {
+        status = set_last_command(kept, asked->collector->url, command, error);
     }
-    json_object_set_new(json_object_get(kept, "collectors"), asked->collector->url,
-                        json_integer((json_int_t)command));
-    const sj_status status = sj_state_file_keep(last_command_file, kept, error);
+    if (status == SJ_OK) {
+        status = sj_state_file_keep(last_command_file, kept, error);
+    }
     json_decref(kept);
     if (status == SJ_OK) {
         asked->last_command = command;
@@ -123,9 +145,13 @@ static sj_status ask(server *asked, sj_frame_type type, const ProtobufCMessage *
 {
     uint8_t *frame = NULL;
     size_t size = 0;
-    SJ_TRY(sj_server_client_frame(type, message, &frame, &size));
-    const sj_status status = sj_server_client_ask(
-        asked->client, (sj_slice){.data = frame, .size = size}, REPLY_MS, reply, error);
+    *reply = (sj_server_reply){0};
+    sj_status status = sj_server_client_frame(type, message, &frame, &size);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "cannot ask the collector: %s", sj_status_text(status));
+    }
+    status = sj_server_client_ask(asked->client, (sj_slice){.data = frame, .size = size}, REPLY_MS,
+                                  reply, error);
     free(frame);
     return status;
 }
@@ -221,6 +247,21 @@ static sj_status run_command(server *asked, const Sojourn__Command *command, jso
     return status;
 }
 
+/* Returns the result as a text that fits into a frame, and which the caller frees. NULL: there is
+ * not enough memory, and `error` says so. */
+static char *text_of_result(const json_t *result, sj_error *error)
+{
+    char *text = json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text != NULL && strlen(text) > SJ_FRAME_MAX_HEADER_BYTES - 1024) {
+        free(text);
+        text = strdup("\"the result is too long\"");
+    }
+    if (text == NULL) {
+        sj_fail(error, SJ_ENOMEM, "%s", sj_device_command_no_result);
+    }
+    return text;
+}
+
 static void carry_out(server *asked, const Sojourn__Command *command)
 {
     json_t *result = NULL;
@@ -229,11 +270,7 @@ static void carry_out(server *asked, const Sojourn__Command *command)
         return;
     }
     const sj_status status = run_command(asked, command, &result, &error);
-    char *text = status == SJ_OK ? json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    if (text != NULL && strlen(text) > SJ_FRAME_MAX_HEADER_BYTES - 1024) {
-        free(text);
-        text = strdup("\"the result is too long\"");
-    }
+    char *text = status == SJ_OK ? text_of_result(result, &error) : NULL;
     sj_log(text != NULL ? SJ_LOG_INFO : SJ_LOG_WARN, "command", "%" PRIu64 " %.32s: %s",
            command->command, command->kind, text != NULL ? "done" : error.text);
     send_result(asked, command->command, text == NULL, text != NULL ? text : error.text);
@@ -334,6 +371,16 @@ static void log_reach(server *asked, bool is_away, const char *text)
     asked->is_away = is_away;
 }
 
+/* Ends the daemon if its connection hangs for good, because only a new process has a new NNG. */
+static void end_if_stuck(const server *asked)
+{
+    sj_daemon *daemon = asked->daemon;
+    if (sj_server_client_is_stuck(asked->client) && !atomic_load(&daemon->shipper.stop) &&
+        !atomic_exchange(&daemon->is_stuck, true)) {
+        kill(getpid(), SIGTERM);
+    }
+}
+
 static void *run_commands(void *argument)
 {
     server *asked = argument;
@@ -350,12 +397,13 @@ static void *run_commands(void *argument)
         poll.last_command = asked->last_command;
         poll.instance = daemon->instance;
         poll.wait_ms = WAIT_MS;
-        poll.status = text != NULL ? text : (char *)(uintptr_t) "{}";
+        poll.status = text != NULL ? text : (char *)(uintptr_t)no_status;
         if (ask(asked, SJ_FRAME_POLL, &poll.base, &reply, &error) == SJ_OK) {
             log_reach(asked, false, "");
             handle_reply(asked, &reply);
         } else {
             log_reach(asked, true, error.text);
+            end_if_stuck(asked);
             pause_ms(daemon, PAUSE_MS);
         }
         sj_server_reply_deinit(&reply);
@@ -433,8 +481,7 @@ static sj_status prepare(sj_daemon *daemon, const sj_daemon_options *options, sj
     for (size_t i = 0; i < daemon->enrolment.count; ++i) {
         SJ_TRY(prepare_server(daemon, i, options, error));
     }
-    load_last_commands(daemon);
-    return SJ_OK;
+    return load_last_commands(daemon, error);
 }
 
 /* Starts a thread for each collector. Returns false if one cannot be started. */
@@ -479,6 +526,10 @@ static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *erro
     stop_servers(daemon);
     if (ships) {
         pthread_join(shipper, NULL);
+    }
+    if (atomic_load(&daemon->is_stuck)) {
+        return sj_fail(error, SJ_EIO,
+                       "the connection to the collector hangs; start the device again");
     }
     sj_log(SJ_LOG_INFO, "stopped", "asked to end; recordings go on");
     return ships ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread");

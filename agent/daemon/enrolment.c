@@ -139,10 +139,10 @@ static sj_status set_names(json_t *object, const sj_enrolment_names *names, sj_e
             json_decref(name);
             return sj_fail(error, SJ_EINVAL, "a device's name has 1 to 127 bytes of UTF-8");
         }
-        json_object_set_new(object, "name", name);
+        SJ_TRY(sj_state_set(object, "name", name, error));
     }
     if (!json_is_object(json_object_get(object, "tags"))) {
-        json_object_set_new(object, "tags", json_object());
+        SJ_TRY(sj_state_set(object, "tags", json_object(), error));
     }
     for (size_t i = 0; i < names->tag_count; i++) {
         SJ_TRY(set_tag(json_object_get(object, "tags"), names->tags[i], error));
@@ -205,7 +205,9 @@ static sj_status ask_collector(json_t *object, const sj_device *device, const ch
     if (status == SJ_OK) {
         status = sj_server_client_retype(frame, size, SJ_FRAME_ENROL);
     }
-    if (status == SJ_OK) {
+    if (status != SJ_OK) {
+        sj_fail(error, status, "cannot ask the collector: %s", sj_status_text(status));
+    } else {
         status = sj_server_client_ask(client, (sj_slice){.data = frame, .size = size}, REPLY_MS,
                                       &reply, error);
     }
@@ -215,7 +217,7 @@ static sj_status ask_collector(json_t *object, const sj_device *device, const ch
     } else if (status == SJ_OK && reply.enrolled->status != SJ_OK) {
         status = sj_fail(error, SJ_EPERM, "the collector refuses: %s", reply.enrolled->message);
     } else if (status == SJ_OK) {
-        json_object_set_new(object, "token", json_string(reply.enrolled->token));
+        status = sj_state_set(object, "token", json_string(reply.enrolled->token), error);
         snprintf(hint, SJ_ERROR_TEXT_BYTES, "%s", reply.enrolled->message);
     }
     sj_server_reply_deinit(&reply);
@@ -246,17 +248,18 @@ static json_t *find_collector(json_t *enrolment, const char *url, size_t *index)
     return NULL;
 }
 
-static void copy_collector(json_t *to, const json_t *from)
+static sj_status copy_collector(json_t *to, const json_t *from, sj_error *error)
 {
     static const char *const keys[] = {"collector", "token", "certificate"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
         json_t *value = json_object_get(from, keys[i]);
         if (value != NULL) {
-            json_object_set(to, keys[i], value);
+            SJ_TRY(sj_state_set(to, keys[i], json_incref(value), error));
         } else {
             json_object_del(to, keys[i]);
         }
     }
+    return SJ_OK;
 }
 
 /* Reads the enrolment into `*object`, which the caller releases. Fails if the device cannot have
@@ -281,18 +284,16 @@ static sj_status add_collector(json_t *object, const json_t *accepted, sj_error 
     size_t index;
     json_t *there = find_collector(object, text_of(accepted, "collector"), &index);
     if (there != NULL) {
-        copy_collector(there, accepted);
-        return SJ_OK;
+        return copy_collector(there, accepted, error);
     }
     if (!json_is_array(json_object_get(object, "more"))) {
-        json_object_set_new(object, "more", json_array());
+        SJ_TRY(sj_state_set(object, "more", json_array(), error));
     }
     json_t *added = json_object();
     if (added == NULL || json_array_append_new(json_object_get(object, "more"), added) != 0) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    copy_collector(added, accepted);
-    return SJ_OK;
+    return copy_collector(added, accepted, error);
 }
 
 /* Sends an invitation, with the names in `object`. If it is accepted, adds its collector to
@@ -308,8 +309,7 @@ static sj_status accept_invitation(json_t *invitation, json_t *object, sj_device
     if (text_of(object, "collector") != NULL) {
         return add_collector(object, invitation, error);
     }
-    copy_collector(object, invitation);
-    return SJ_OK;
+    return copy_collector(object, invitation, error);
 }
 
 sj_status sj_enrolment_make(const char *invitation_path, const char *collector, bool is_further,
@@ -321,14 +321,15 @@ sj_status sj_enrolment_make(const char *invitation_path, const char *collector, 
     hint[0] = '\0';
     SJ_TRY(sj_device_read(&device, error));
     SJ_TRY(sj_state_file_read(invitation_path, &invitation, error));
-    if (collector != NULL) {
-        json_object_set_new(invitation, "collector", json_string(collector));
-    }
     sj_status status = SJ_OK;
-    if (is_further) {
+    if (collector != NULL) {
+        status = sj_state_set(invitation, "collector", json_string(collector), error);
+    }
+    if (status == SJ_OK && is_further) {
         status = begin_further(text_of(invitation, "collector"), &object, error);
-    } else {
-        object = json_pack("{ss}", "name", device.name);
+    } else if (status == SJ_OK) {
+        object = json_object();
+        status = sj_state_set(object, "name", json_string(device.name), error);
     }
     if (status == SJ_OK) {
         status = set_names(object, names, error);
@@ -356,7 +357,7 @@ static sj_status remove_collector(json_t *object, const char *url, sj_error *err
         return sj_fail(error, SJ_EINVAL, "%s is the device's only collector", url);
     }
     if (index == SIZE_MAX) {
-        copy_collector(object, json_array_get(more, 0));
+        SJ_TRY(copy_collector(object, json_array_get(more, 0), error));
         index = 0;
     }
     json_array_remove(more, index);

@@ -2,6 +2,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/doctor.h"
 #include "agent/daemon/enrolment.h"
+#include "agent/daemon/json_memory.h"
 #include "agent/daemon/worker.h"
 #include "proto/base/config_file.h"
 #include "proto/base/units.h"
@@ -181,8 +182,10 @@ static int run(int argc, char **argv)
     sj_daemon_options options = {0};
     sj_error error = {0};
     int code = EXIT_USAGE;
-    if (sj_config_file_read(argc, argv, run_options, &config, &error) != SJ_OK) {
-        (void)fail(&error);
+    const sj_status status = sj_config_file_read(argc, argv, run_options, &config, &error);
+    if (status != SJ_OK) {
+        const int failed = fail(&error);
+        code = status == SJ_ENOMEM ? failed : EXIT_USAGE;
     } else {
         code = take_run_options(&options);
     }
@@ -208,6 +211,7 @@ static int doctor(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
+    sj_json_memory_watch();
     if (strcmp(command, "enroll") == 0) {
         return enroll(argc - 1, argv + 1);
     }

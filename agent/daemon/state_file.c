@@ -1,5 +1,6 @@
 #include "agent/daemon/state_file.h"
 
+#include "agent/daemon/json_memory.h"
 #include "agent/host/directories.h"
 
 #include <errno.h>
@@ -20,19 +21,33 @@ sj_status sj_state_file_path(const char *name, char *path, size_t capacity, sj_e
                : sj_fail(error, SJ_ELIMIT, "the path %s/%s is too long", directory, name);
 }
 
+static sj_status fail_read(const char *path, const json_error_t *problem, sj_error *error)
+{
+    if (sj_json_is_out_of_memory(problem)) {
+        return sj_fail(error, SJ_ENOMEM, "cannot read %s: out of memory", path);
+    }
+    return sj_fail(error, SJ_ECORRUPT, "%s, line %d, column %d: %s", path, problem->line,
+                   problem->column, problem->text);
+}
+
 sj_status sj_state_file_read(const char *path, json_t **object, sj_error *error)
 {
     json_error_t problem;
     *object = NULL;
-    if (access(path, F_OK) != 0) {
-        return sj_fail(error, SJ_ENOTFOUND, "%s: %s", path, strerror(errno));
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return sj_fail(error,
+                       errno == ENOENT   ? SJ_ENOTFOUND
+                       : errno == ENOMEM ? SJ_ENOMEM
+                                         : SJ_EIO,
+                       "%s: %s", path, strerror(errno));
     }
-    json_t *read = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
+    json_t *read = sj_json_parse_file(file, &problem);
+    fclose(file);
     if (!json_is_object(read)) {
         const sj_status status = read != NULL
                                      ? sj_fail(error, SJ_ECORRUPT, "%s: not a JSON object", path)
-                                     : sj_fail(error, SJ_ECORRUPT, "%s, line %d, column %d: %s",
-                                               path, problem.line, problem.column, problem.text);
+                                     : fail_read(path, &problem, error);
         json_decref(read);
         return status;
     }
@@ -64,4 +79,11 @@ sj_status sj_state_file_keep(const char *name, const json_t *object, sj_error *e
         close(file);
     }
     return written ? SJ_OK : sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(problem));
+}
+
+sj_status sj_state_set(json_t *object, const char *key, json_t *value, sj_error *error)
+{
+    return json_object_set_new(object, key, value) == 0
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOMEM, "out of memory");
 }

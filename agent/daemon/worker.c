@@ -1,5 +1,6 @@
 #include "agent/daemon/worker.h"
 
+#include "agent/daemon/json_memory.h"
 #include "agent/host/own_program.h"
 
 #include <errno.h>
@@ -30,14 +31,18 @@ static int spawn_worker(sj_own_program *program, pid_t *pid, int input, int outp
     sigfillset(&all);
     sj_own_program_arguments(program, name, command, arguments);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    int result = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+    if (result == 0) {
+        result = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    }
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-    const int result = posix_spawn(pid, "/proc/self/exe", &files, &attributes, arguments, environ);
+    if (result == 0) {
+        result = posix_spawn(pid, "/proc/self/exe", &files, &attributes, arguments, environ);
+    }
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return result;
@@ -80,18 +85,21 @@ static sj_status converse(const json_t *task, int to, int from, int timeout_ms, 
                           sj_error *error)
 {
     char line[LINE_BYTES];
+    json_error_t unused;
     const int result = json_dumpfd(task, to, JSON_COMPACT);
     close(to);
     if (result != 0) {
         return sj_fail(error, SJ_EIO, "the recorder does not accept its command");
     }
     SJ_TRY(read_line(from, timeout_ms, line, error));
-    json_t *reply = json_loads(line, 0, NULL);
+    json_t *reply = sj_json_parse(line, &unused);
     const char *problem = json_string_value(json_object_get(reply, "error"));
     if (problem != NULL ||
         (json_object_get(reply, "session") == NULL && json_object_get(reply, "runtime") == NULL)) {
         sj_fail(error, SJ_EINVAL, "%s",
-                problem != NULL ? problem : "the recorder's answer is not understood");
+                problem != NULL
+                    ? problem
+                    : "the recorder's answer is not understood, or there is no memory for it");
         json_decref(reply);
         return SJ_EINVAL;
     }

@@ -2,6 +2,7 @@
 #include "agent/daemon/app_runtime.h"
 #include "agent/daemon/apps.h"
 #include "agent/daemon/enrolment.h"
+#include "agent/daemon/json_memory.h"
 #include "agent/daemon/worker.h"
 #include "agent/host/directories.h"
 #include "agent/policy/draft.h"
@@ -79,13 +80,17 @@ static sj_status fill_draft(const json_t *task, sj_policy_draft *draft, sj_error
 static sj_status parse_policy(const json_t *task, sj_policy *policy, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
+    const unsigned before = sj_json_memory_failures();
     SJ_TRY(sj_policy_draft_new(&draft, error));
     sj_status status = fill_draft(task, draft, error);
     if (status == SJ_OK) {
         status = sj_policy_draft_finish(draft, policy, error);
     }
     sj_policy_draft_free(draft);
-    return status;
+    /* A pattern that lost a character would select other functions. */
+    return sj_json_memory_failures() == before
+               ? status
+               : sj_fail(error, SJ_ENOMEM, "out of memory for the policy");
 }
 
 static void fill_words(const json_t *command, char **words)
@@ -112,7 +117,10 @@ static sj_status prepare_app(const json_t *task, sj_error *error)
     }
     json_object_foreach(json_object_get(task, "environment"), key, value)
     {
-        setenv(key, json_string_value(value), 1);
+        if (setenv(key, json_string_value(value), 1) != 0) {
+            return sj_fail(error, SJ_EINVAL, "cannot set the variable \"%.100s\": %s", key,
+                           strerror(errno));
+        }
     }
     if (json_is_true(json_object_get(task, "prepared"))) {
         return SJ_OK;
@@ -285,7 +293,7 @@ int sj_worker_main(void)
     static worker self = {.reply = STDOUT_FILENO};
     json_error_t problem;
     sj_error error = {0};
-    json_t *task = json_loadf(stdin, JSON_REJECT_DUPLICATES, &problem);
+    json_t *task = sj_json_parse_file(stdin, &problem);
     int code = EXIT_FAILURE;
     self.task = task;
     if (task == NULL) {

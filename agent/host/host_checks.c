@@ -26,8 +26,12 @@ static const time_t earliest_time = 1735689600;
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice)
 {
-    json_array_append_new(checks, json_pack("{ss sb ss ss}", "check", check, "ok", ok, "found",
-                                            found, "advice", ok ? "" : advice));
+    static const char lost[] = "there is no memory for the result, or it is not UTF-8";
+    if (json_array_append_new(checks, json_pack("{ss sb ss ss}", "check", check, "ok", ok, "found",
+                                                found, "advice", ok ? "" : advice)) != 0) {
+        json_array_append_new(checks, json_pack("{ss sb ss ss}", "check", check, "ok", 0, "found",
+                                                lost, "advice", "free memory, and ask again"));
+    }
 }
 
 /* Reads the first line of a file. Writes "" if the file has none or cannot be read. */

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Appends one check; stores `advice` only if `ok` is false. */
+/* Appends one check; stores `advice` only if `ok` is false. A check whose result cannot be stored
+ * is not ok. */
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice);
 

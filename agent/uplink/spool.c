@@ -20,6 +20,7 @@
 #include "agent/uplink/spool_announced.h"
 #include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_collector.h"
+#include "agent/uplink/spool_directory.h"
 #include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
 #include "proto/base/array.h"
@@ -270,20 +271,8 @@ static sj_status load_segments(sj_spool *spool, sj_error *error)
     return status;
 }
 
-static sj_status make_directory(const char *path, sj_error *error)
+static sj_status open_directory(const sj_spool_options *options, sj_spool **spool, sj_error *error)
 {
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return sj_fail(error, SJ_EIO, "cannot create the spool %s: %s", path, strerror(errno));
-    }
-    return SJ_OK;
-}
-
-sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_error *error)
-{
-    if (options->directory == NULL || strlen(options->directory) > PATH_BYTES - 64) {
-        return sj_fail(error, SJ_EINVAL, "the spool's folder has no usable name");
-    }
-    SJ_TRY(make_directory(options->directory, error));
     sj_spool *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->directory = strdup(options->directory)) == NULL) {
         free(made);
@@ -313,6 +302,17 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     }
     *spool = made;
     return SJ_OK;
+}
+
+sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_error *error)
+{
+    bool is_new = false;
+    SJ_TRY(sj_spool_directory_make(options->directory, PATH_BYTES, &is_new, error));
+    const sj_status status = open_directory(options, spool, error);
+    if (status != SJ_OK && is_new) {
+        sj_spool_directory_remove_unused(options->directory);
+    }
+    return status;
 }
 
 static uint64_t bytes_on_disk(const sj_spool *spool)

@@ -591,10 +591,11 @@ int main(int argc, char **argv)
                               .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sj_error error = {0};
     sj_question_worker_main(argc, argv);
-    if (sj_config_file_read(argc, argv, long_options, &config, &error) != SJ_OK) {
+    const sj_status status = sj_config_file_read(argc, argv, long_options, &config, &error);
+    if (status != SJ_OK) {
         fprintf(stderr, "sojournd: %s\n", error.text);
         sj_config_file_deinit(&config);
-        return SJ_EXIT_USAGE;
+        return status == SJ_ENOMEM ? SJ_EXIT_FAILED : SJ_EXIT_USAGE;
     }
     int code = parse_options(&options);
     if (code < 0) {

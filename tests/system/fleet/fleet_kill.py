@@ -49,7 +49,7 @@ def is_recorder(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().split(b"\0")[:2] == [b"sojourn-device", b"session"]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
