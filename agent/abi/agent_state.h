@@ -70,7 +70,7 @@ typedef struct sj_agent_state {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t phase; /* sj_agent_state_phase */
-    /* An odd number while the tables below are being changed. A tracer then lets the threads run
+    /* An uneven number while the tables below are being changed. A tracer then lets the threads run
      * and checks again. */
     _Atomic uint32_t changing;
     uint32_t hooked_count; /* elements of the array of modules */

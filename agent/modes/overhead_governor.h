@@ -99,8 +99,8 @@ uint64_t *sj_governed_process_calls(sj_governed_process *governed);
 /* Returns the array for the untimed calls among these. */
 uint64_t *sj_governed_process_untimed(sj_governed_process *governed);
 
-/* True if the probes of a function that is being unhooked may stay, muted, because their cost fits
- * the part of the budget for muted probes. */
+/* True if the probes of a function that is being unhooked may stay, muted. Their cost then fits the
+ * part of the budget for muted probes. */
 bool sj_governed_process_is_rare(const sj_governed_process *governed, uint32_t function);
 
 /* Adds calls of functions up to `highest` that cost as much as `calls` timed ones; wakes the

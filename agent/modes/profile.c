@@ -372,7 +372,7 @@ typedef struct checkpoint_header {
     sj_profile_sums sums;
     uint64_t payload_bytes;
     uint64_t stack_bytes;
-    uint32_t crc; /* of the sums and the stacks */
+    uint32_t crc; /* CRC-32C over the sums and the stacks */
     uint32_t reserved;
 } checkpoint_header;
 

@@ -237,9 +237,9 @@ bool sj_value_rules_have_capacity(const sj_value_rules *rules, size_t rule,
  * missing. */
 void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);
 
-/* Counts a function for each matched rule whose value is missing in `places`, or whose text is cut
- * shorter than the rule asks, or has another length. (Rules with the same pattern were checked by
- * the parser; rules with different patterns can match the same function.) */
+/* Counts a function for each matched rule whose value is missing in `places`, or whose text is too
+ * short there or has another length. The parser has checked rules with the same pattern. Rules with
+ * different patterns can match the same function. */
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
