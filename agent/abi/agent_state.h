@@ -84,7 +84,7 @@ typedef struct sj_agent_state {
     /* Checksum of the loader's list of modules. A tracer compares it to detect later changes of the
      * list. */
     uint64_t known_modules;
-    uint64_t handle; /* the handle for dlclose */
+    uint64_t handle; /* handle of the agent's library, for dlclose */
     sj_session_id session;
     char runtime_directory[SJ_AGENT_STATE_PATH_BYTES];
     /* Stubs of method dispatch. The program may have kept pointers to them, so they stay after a
@@ -97,8 +97,8 @@ typedef struct sj_agent_state {
     _Atomic uint32_t is_detaching;
     /* 1: another thread must call sojourn_agent_bind once more. */
     _Atomic uint32_t bind_again;
-    /* Entry points of the allocator (abi/heap_residue.h); 0: none. */
-    /* address of SJ_HEAP_PARTS sj_hooked_module: the functions that allocate */
+    /* Address of an array of SJ_HEAP_PARTS sj_hooked_module (abi/heap_residue.h): the patched
+     * functions that allocate. 0: none. */
     uint64_t heap_allocating;
     uint64_t heap_residue; /* address of the sj_heap_residue */
     uint64_t has_objects;  /* 1: the agent keeps freed objects */
@@ -112,8 +112,8 @@ typedef struct sj_agent_state {
     /* Address of SJ_AGENT_STATE_MUTED_FUNCTIONS bytes, one per function, which a tracer writes.
      * While a byte is not 0, the probes of that Java method record nothing. 0: no table. */
     uint64_t muted_functions;
-    /* Number of threads that are in code of the program which the agent's code has called, where
-     * their stacks cannot be unwound. The agent is not unloaded before it is 0. */
+    /* Number of threads that run code of the program called by the agent, whose stacks cannot be
+     * unwound. The agent is not unloaded before it is 0. */
     _Atomic uint32_t calling_out;
     /* Address to which signal handlers return instead of the C library's restorer; it is found on
      * stacks (agent/abi/saved_context.h). 0: unchanged. */

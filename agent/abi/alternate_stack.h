@@ -6,7 +6,6 @@
 
 #include "agent/abi/record.h"
 
-/* All zero: no handler runs there. */
 typedef struct sj_alternate_stack {
     uint64_t low;
     uint64_t span;     /* 0: no handler runs there */

@@ -18,8 +18,8 @@
  *             its bit (release).
  *
  * The file is sparse, and its file system may be full. So the producer makes the kernel allocate
- * the pages before it writes to them: those of a chunk before it claims the chunk for the first
- * time. The consumer touches no other pages.
+ * the pages before it writes to them. It does so for a chunk before it first claims the chunk. The
+ * consumer touches no other pages.
  *
  * A slot that is reserved but never written (a longjmp left the handler) keeps its chunk until the
  * thread ends.

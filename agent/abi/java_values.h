@@ -9,7 +9,7 @@
 
 #define SJ_JAVA_VALUES_CLASS "java/sojourn/Values"
 
-/* Bits of that int. It fits into a short. */
+/* Bits of the int that describes the values. It fits into a short. */
 enum {
     SJ_JAVA_VALUE_DESCRIPTOR = 0xff, /* sj_value_descriptor under which the value is recorded */
     SJ_JAVA_AT_ENTRY = 1,            /* for SJ_JAVA_COST */

@@ -38,10 +38,10 @@
 
 /* Environment of a launched program. The agent removes these variables, and itself from LD_PRELOAD,
  * before main. */
-#define SJ_ENV_RUNTIME "SOJOURN_RUNTIME" /* runtime directory of the session */
-#define SJ_ENV_PRELOAD                                                                             \
-    "SOJOURN_PRELOAD" /* the program's own LD_PRELOAD; unset if that was unset                     \
-                       */
+/* runtime directory of the session */
+#define SJ_ENV_RUNTIME "SOJOURN_RUNTIME"
+/* the program's own LD_PRELOAD; unset if that was unset */
+#define SJ_ENV_PRELOAD "SOJOURN_PRELOAD"
 
 enum { SJ_LINK_VERSION = 3, SJ_LINK_TIMEOUT_MS = 30000, SJ_LINK_MAX_BYTES = 64 * 1024 };
 
@@ -55,9 +55,9 @@ typedef enum sj_link_type {
     SJ_LINK_APPLIED = 7,
     SJ_LINK_DONE = 8,
     SJ_LINK_UNLOADED = 9, /* a module was unloaded: sj_link_module with its bias */
-    /* as MODULE, for a known one: asks which further functions are wanted */
+    /* sj_link_module of a known module: asks which further functions are wanted */
     SJ_LINK_TRANSITION = 10,
-    /* as MODULE, for one whose plan has no imports: asks which imports are wanted */
+    /* sj_link_module of a module whose plan has no imports: asks which imports are wanted */
     SJ_LINK_IMPORTS = 11,
     /* From commands of the same user, without HELLO; answered by DONE or REFUSED (reason). */
     SJ_LINK_MARK = 48,    /* sj_link_mark */
@@ -81,7 +81,7 @@ typedef enum sj_link_type {
     SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; not answered */
     SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; not answered */
     /* agent: sj_link_code, code of known functions that is in no module, with a memory file.
-     * Answered as MODULE. In APPLIED, first_function is 0, and each failure has the function's
+     * Answered like MODULE. In APPLIED, first_function is 0, and each failure has the function's
      * id. */
     SJ_LINK_CODE = 71,
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
@@ -129,7 +129,7 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,   /* monitor: messages to freed Objective-C objects */
     SJ_LINK_RUNTIME_OBJC_REPLACED = 1024, /* monitor: methods whose code the program replaces */
     SJ_LINK_RUNTIME_MONO_LINES = 1048576, /* monitor: which lines of Mono methods run */
-    /* Short records may be requested. Not together with any runtime or IMPORTS. */
+    /* Short records may be requested. Not combined with any runtime or IMPORTS. */
     SJ_LINK_RUNTIME_COUNTING = 8388608,
     /* Java classes are sent with the names of their ancestors */
     SJ_LINK_RUNTIME_JVM_LINEAGE = 2048,
@@ -316,7 +316,7 @@ enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
  * there is none. */
 typedef struct sj_link_code {
     uint32_t count;
-    uint32_t file_bytes; /* bytes of all that; at most SJ_LINK_CODE_BYTES */
+    uint32_t file_bytes; /* size of the array and the bytes; at most SJ_LINK_CODE_BYTES */
     uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them; answered by SKIP */
     uint32_t reserved;
 } sj_link_code;
@@ -365,7 +365,7 @@ typedef struct sj_link_loaded_class {
     uint32_t selection;    /* sj_class_selection of the probes that it has */
     uint32_t name_bytes;   /* bytes of its name in internal form: java/lang/String */
     uint32_t loader_bytes; /* bytes of the loader's name, after the name */
-    /* Bytes of its ancestors' names, NUL-terminated, after those; only with
+    /* Bytes of its ancestors' names, NUL-terminated, after the loader's name; only with
      * SJ_LINK_RUNTIME_JVM_LINEAGE. */
     uint32_t lineage_bytes;
     uint32_t reserved;
@@ -405,7 +405,7 @@ typedef struct sj_link_tracer {
     uint32_t path_bytes; /* the path follows, not terminated */
 } sj_link_tracer;
 
-/* Addresses as in the library's file: functions of a thread and a method. */
+/* Addresses, as in the library's file, of the functions that take a thread and a method. */
 typedef struct sj_link_tracer_found {
     uint64_t entry;
     uint64_t exit;

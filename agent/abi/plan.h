@@ -28,9 +28,10 @@ enum { SJ_PLAN_VERSION = 5 };
 
 /* How a function's calls are observed, the preferred way first. */
 typedef enum sj_technique {
-    SJ_TECHNIQUE_NONE = 0,      /* not hooked; `skip` says why */
-    SJ_TECHNIQUE_INLINE = 1,    /* entry and every exit patched in place */
-    SJ_TECHNIQUE_SHORT = 2,     /* as INLINE, with a short jump into padding at some place */
+    SJ_TECHNIQUE_NONE = 0,   /* not hooked; `skip` says why */
+    SJ_TECHNIQUE_INLINE = 1, /* entry and every exit patched in place */
+    /* like INLINE, but some patch is a short jump to a branch island in padding */
+    SJ_TECHNIQUE_SHORT = 2,
     SJ_TECHNIQUE_LEAF_COPY = 3, /* the entry jumps to a copy of the function with probes */
     SJ_TECHNIQUE_TRAP = 4,      /* a rarely executed place has an int3 */
     SJ_TECHNIQUE_ENTRY = 5,     /* only the entry is patched; the exit is inferred */

@@ -57,7 +57,8 @@ bool sj_stub_find(uint64_t low, uint64_t bytes, uint64_t pc, sj_stub_read *read,
     return true;
 }
 
-/* Moves the state to the caller of called code. */
+/* Changes the state as a return instruction does, when called code has the stack distance `stack`.
+ * */
 static bool return_from(sj_stub_state *state, int32_t stack, sj_stub_read *read, void *context)
 {
     const uint64_t at = state->sp + (uint64_t)(int64_t)stack;
@@ -72,7 +73,7 @@ static bool return_from(sj_stub_state *state, int32_t stack, sj_stub_read *read,
     return true;
 }
 
-/* Undoes what a probe has done to the stack. */
+/* Moves pc to the program's instruction, and undoes the probe's change of the stack pointer. */
 static bool leave_probe(sj_stub_state *state, const sj_stub_place *place, sj_stub_read *read,
                         void *context)
 {

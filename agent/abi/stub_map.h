@@ -31,7 +31,7 @@ enum {
 typedef enum sj_stub_kind {
     SJ_STUB_FIXED = 0,  /* a probe or a jump: one instruction of the program */
     SJ_STUB_COPY = 1,   /* copies of instructions, byte by byte */
-    SJ_STUB_CALLED = 2, /* called by stubs or by the program: the caller's place counts */
+    SJ_STUB_CALLED = 2, /* called by stubs or by the program: the caller determines the place */
     SJ_STUB_UNKNOWN = 3
 } sj_stub_kind;
 
@@ -46,7 +46,7 @@ typedef struct sj_stub_area {
     uint64_t magic;
     int64_t text;   /* distance from the area's first byte to the start of the text */
     uint32_t map;   /* offset of the entries in the area */
-    uint32_t count; /* number of entries, sorted by `start`; each entry holds up to the next */
+    uint32_t count; /* number of entries, sorted by `start`; each entry is valid up to the next */
     uint32_t code_end;
     uint32_t unwind; /* offset of the index of its unwind tables (.eh_frame_hdr); 0: none */
 } sj_stub_area;
@@ -59,9 +59,10 @@ typedef struct sj_stub_range {
 
 enum { SJ_STUB_RANGES = 32768 };
 
-/* The areas of a process, in any order. Tracers find them through the agent's state. */
+/* The areas of a process, unsorted. Tracers find them through the agent's state. */
 typedef struct sj_stub_ranges {
-    _Atomic uint32_t count; /* ranges from here on were never used, so their pages use no memory */
+    /* number of used ranges; the pages of the others use no memory */
+    _Atomic uint32_t count;
     sj_stub_range ranges[SJ_STUB_RANGES];
 } sj_stub_ranges;
 

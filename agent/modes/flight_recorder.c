@@ -1,9 +1,9 @@
 /* Design notes.
  *
- * A block can be read alone, so a dump is any set of blocks. STACK blocks, which other blocks refer
- * to, are deleted only if memory is short. A dump leaves the blocks in place, because the next dump
- * may overlap it. The child session starts with the metadata frames of its parent (modules,
- * threads, ...) under its own id, which the frame writer kept.
+ * A block can be read alone, so a dump may contain any set of blocks. STACK blocks, which other
+ * blocks refer to, are deleted only if memory is short. A dump leaves the blocks in place, because
+ * the next dump may overlap it. The child session starts with the metadata frames of its parent
+ * (modules, threads, ...) under its own id, which the frame writer kept.
  *
  * Each block is a file in the runtime directory (a tmpfs, so in memory). So the blocks of a killed
  * recorder still exist. */
@@ -63,7 +63,7 @@ static const char *name_file(const char *directory, uint64_t number, char path[P
     return path;
 }
 
-static void drop_at(sj_flight_recorder *flight, kept_block **at)
+static void delete_block(sj_flight_recorder *flight, kept_block **at)
 {
     kept_block *gone = *at;
     *at = gone->newer;
@@ -85,13 +85,13 @@ void sj_flight_recorder_free(sj_flight_recorder *flight)
 {
     if (flight != NULL) {
         while (flight->oldest != NULL) {
-            drop_at(flight, &flight->oldest);
+            delete_block(flight, &flight->oldest);
         }
         free(flight);
     }
 }
 
-static uint64_t earliest(const sj_flight_recorder *flight, uint64_t ticks)
+static uint64_t earliest_kept_ticks(const sj_flight_recorder *flight, uint64_t ticks)
 {
     return ticks > flight->options.before_ticks ? ticks - flight->options.before_ticks : 0;
 }
@@ -104,14 +104,14 @@ static void evict_blocks(sj_flight_recorder *flight, uint64_t now_ticks, size_t 
     kept_block **at = &flight->oldest;
     while (*at != NULL) {
         if ((*at)->header.kind == SJ_BLOCK_CALLS &&
-            (*at)->header.last_ticks < earliest(flight, base)) {
-            drop_at(flight, at);
+            (*at)->header.last_ticks < earliest_kept_ticks(flight, base)) {
+            delete_block(flight, at);
         } else {
             at = &(*at)->newer;
         }
     }
     while (flight->oldest != NULL && flight->bytes + wanted > flight->options.max_bytes) {
-        drop_at(flight, &flight->oldest);
+        delete_block(flight, &flight->oldest);
     }
 }
 
@@ -150,7 +150,7 @@ static bool allocate_block(sj_flight_recorder *flight, kept_block *kept)
     return kept->bytes != NULL;
 }
 
-static void append(sj_flight_recorder *flight, kept_block *kept)
+static void append_block(sj_flight_recorder *flight, kept_block *kept)
 {
     *flight->end = kept;
     flight->end = &kept->newer;
@@ -172,7 +172,7 @@ sj_status sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_he
         return SJ_ENOMEM;
     }
     memcpy(kept->bytes, bytes.data, bytes.size);
-    append(flight, kept);
+    append_block(flight, kept);
     return SJ_OK;
 }
 
@@ -211,8 +211,8 @@ static sj_status list_files(const char *directory, uint64_t **numbers, size_t *c
     return status;
 }
 
-/* True if its checksum, the last four bytes, is right. */
-static bool is_whole(sj_slice bytes)
+/* True if the checksum in the last four bytes is right. */
+static bool is_checksum_right(sj_slice bytes)
 {
     uint32_t checksum;
     const size_t checked = bytes.size - sizeof(checksum);
@@ -220,7 +220,7 @@ static bool is_whole(sj_slice bytes)
     return sj_crc32c(0, bytes.data, checked) == checksum;
 }
 
-/* Loads one block. Ignores a block that was being written. */
+/* Loads one block. Ignores a block that the recorder was writing when it was killed. */
 static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
 {
     char path[PATH_MAX];
@@ -237,14 +237,14 @@ static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
     }
     const sj_slice bytes = {.data = kept->bytes, .size = kept->size};
     if (kept->bytes == NULL || sj_block_read_header(bytes, &kept->header) != SJ_OK ||
-        !is_whole(bytes)) {
+        !is_checksum_right(bytes)) {
         if (kept->bytes != NULL) {
             munmap(kept->bytes, kept->size);
         }
         free(kept);
         return SJ_OK;
     }
-    append(flight, kept);
+    append_block(flight, kept);
     flight->next_number = number;
     return SJ_OK;
 }
@@ -285,7 +285,7 @@ bool sj_flight_recorder_is_due(const sj_flight_recorder *flight, uint64_t now_ti
 
 static sj_status send_blocks(sj_flight_recorder *flight, uint64_t now_ticks)
 {
-    const uint64_t from = earliest(flight, flight->dump_ticks);
+    const uint64_t from = earliest_kept_ticks(flight, flight->dump_ticks);
     sj_child_sums sums = {.ended_ticks = now_ticks};
     for (kept_block *each = flight->oldest; each != NULL; each = each->newer) {
         if (each->header.kind == SJ_BLOCK_CALLS && each->header.last_ticks < from) {

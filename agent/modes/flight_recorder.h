@@ -13,8 +13,8 @@ typedef struct sj_flight_recorder_options {
     uint64_t before_ticks;
     uint64_t after_ticks;
     uint64_t max_bytes;
-    /* Blocks are kept in files there, which outlive a killed recorder; borrowed. NULL: in
-     * memory. */
+    /* Blocks are kept in files in this directory, which outlive a killed recorder. Borrowed. NULL:
+     * blocks are kept in memory. */
     const char *directory;
 } sj_flight_recorder_options;
 
@@ -26,7 +26,7 @@ void sj_flight_recorder_free(sj_flight_recorder *flight);
  * blocks are. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_load(sj_flight_recorder *flight, const char *directory);
 
-/* Keeps a copy of a block; deletes the oldest ones if necessary. SJ_ENOMEM. */
+/* Keeps a copy of a block; deletes the oldest ones if memory is short. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_block(sj_flight_recorder *flight,
                                                  const sj_block_header *header, sj_slice bytes);
 
@@ -35,8 +35,8 @@ SJ_MUST_CHECK sj_status sj_flight_recorder_block(sj_flight_recorder *flight,
 SJ_MUST_CHECK sj_status sj_flight_recorder_dump(sj_flight_recorder *flight, uint64_t ticks,
                                                 const char *cause, sj_session_id *child);
 
-/* True if the time after the trigger has passed: the caller must flush the threads and call
- * sj_flight_recorder_ship. `at_end`: there is no more time. */
+/* True if `after_ticks` have passed since the trigger: the caller must flush the threads and call
+ * sj_flight_recorder_ship. Also true for a pending dump if `at_end`. */
 bool sj_flight_recorder_is_due(const sj_flight_recorder *flight, uint64_t now_ticks, bool at_end);
 
 /* Sends the child session of the pending dump. Returns SJ_ENOMEM or SJ_EIO. */

@@ -23,7 +23,7 @@ static void keep(sj_kept_gap *kept, uint64_t thread, uint32_t stream, const sj_g
         return;
     }
     sj_gap *sum = &kept->gap;
-    /* the reason of a gap with losses */
+    /* A gap that lost events determines the reason of the sum. */
     sum->reason = gap->events != 0 ? gap->reason : sum->reason;
     sum->calls += gap->calls;
     sum->events += gap->events;

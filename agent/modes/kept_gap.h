@@ -9,7 +9,7 @@
 typedef struct sj_kept_gap {
     bool is_set;
     sj_gap gap;
-    uint64_t thread; /* 0: several threads; also for the stream */
+    uint64_t thread; /* 0: several threads or streams */
     uint32_t stream;
 } sj_kept_gap;
 

@@ -33,9 +33,9 @@
 enum {
     FIRST_TICK_NS = 4 * 1000 * 1000,
     LAST_TICK_NS = 250 * 1000 * 1000,
-    LEAST_CPU_NS = 500 * 1000,   /* less means nothing */
-    LEAST_QUOTA_NS = 250 * 1000, /* of recording: calls worth this much need a check */
-    /* of CPU time, until a function that became hot is unhooked again */
+    LEAST_CPU_NS = 500 * 1000,   /* a shorter interval is not measured */
+    LEAST_QUOTA_NS = 250 * 1000, /* cost of calls that always needs a check */
+    /* CPU time in which a hot function runs before it is unhooked again */
     NOTICED_NS = 4 * 1000 * 1000,
     TOGGLE_NS = 200 * 1000, /* approximate CPU time that a stop costs the program */
     SUSPENDED_TICK_NS = 20 * 1000 * 1000,
@@ -54,11 +54,11 @@ enum {
 
 typedef struct function_state {
     uint64_t last_calls;
-    uint64_t last_untimed; /* number of untimed ones among them */
+    uint64_t last_untimed; /* number of untimed calls among them */
     uint64_t retry_ns;
     uint64_t back_off_ns;
     double calls_per_ns; /* per ns of CPU time, when it was unhooked */
-    double price_per_ns; /* cost of these, in timed calls */
+    double price_per_ns; /* cost of these calls, in timed calls */
     bool is_free;
     bool is_rare;  /* see sj_governed_process_is_rare */
     bool is_muted; /* unhooked, but its probes are still there */
@@ -70,7 +70,7 @@ struct sj_governed_process {
     pid_t pid;
     clockid_t clock;
     uint64_t *calls; /* [SJ_GOVERNED_PROCESS_FUNCTIONS], written by the drain */
-    /* [SJ_GOVERNED_PROCESS_FUNCTIONS], untimed ones among these; written by the drain */
+    /* [SJ_GOVERNED_PROCESS_FUNCTIONS], untimed calls among these; written by the drain */
     uint64_t *untimed;
     function_state *functions; /* [SJ_GOVERNED_PROCESS_FUNCTIONS] */
     sj_unhooked_set *freed;    /* unhooked functions of the process; shared */
@@ -82,7 +82,7 @@ struct sj_governed_process {
     double spent_ns;
     double balance_ns;    /* may be spent; below 0: debt */
     double muted_share;   /* share of the program's own time for muted probes */
-    double unsaved_share; /* share for those that do not fit the budget */
+    double unsaved_share; /* share for muted probes that do not fit the budget */
     sem_t *wake;          /* semaphore of the governor */
     double pending;       /* timed calls since the governor was last woken; written by the drain */
     _Atomic uint64_t quota;  /* timed calls that need a check */
@@ -92,7 +92,7 @@ struct sj_governed_process {
 typedef struct candidate {
     uint32_t function;
     uint64_t calls; /* in the interval */
-    double price;   /* cost of these, in timed calls */
+    double price;   /* cost of these calls, in timed calls */
 } candidate;
 
 /* One interval of one process. */
@@ -112,8 +112,8 @@ struct sj_overhead_governor {
     bool thread_started;
     atomic_bool finish;
     sem_t wake;
-    pthread_mutex_t looking; /* held during a whole check; locked before `mutex` */
-    candidate *candidates;   /* only the checking thread uses it */
+    pthread_mutex_t check_mutex; /* held during a whole check; locked before `mutex` */
+    candidate *candidates;       /* only the checking thread uses it */
     size_t candidate_capacity;
     pthread_mutex_t mutex; /* guards the members below */
     bool is_suspended;
@@ -273,7 +273,7 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     const double spent_ns =
         interval->price * governor->options.call_ns + governed->muted_share * passed_ns;
     const double unsaved_ns = governed->unsaved_share * passed_ns;
-    /* Calls that are read late can seem to cost more than there was. */
+    /* If calls are read late, their cost can exceed the interval's CPU time. */
     const double own_ns = passed_ns - spent_ns - unsaved_ns;
     interval->passed_ns = passed_ns;
     interval->own_ns = own_ns > passed_ns / 20 ? own_ns : passed_ns / 20;
@@ -281,7 +281,8 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     interval->overhead = (spent_ns + unsaved_ns) / interval->own_ns;
     governed->last_cpu_ns = cpu_ns;
     governed->own_ns += interval->own_ns;
-    governed->spent_ns += unsaved_ns; /* but no other function is unhooked for it */
+    governed->spent_ns +=
+        unsaved_ns; /* not part of interval->spent_ns, so it causes no unhooking */
     spend(governed, spent_ns);
     earn(governor, governed, interval->own_ns);
     return SJ_OK;
@@ -307,7 +308,6 @@ typedef struct change_cost {
     uint64_t stopped_ns;
 } change_cost;
 
-/* Changes methods of runtimes. */
 static sj_status change_methods(const sj_overhead_governor_options *options,
                                 sj_method_change *change, change_cost *cost, sj_error *error)
 {
@@ -320,7 +320,7 @@ static sj_status change_methods(const sj_overhead_governor_options *options,
     return status;
 }
 
-/* Hooks or unhooks functions. Without the mutex. */
+/* Hooks or unhooks functions. The caller must not hold the mutex. */
 static sj_status change_all(const sj_overhead_governor_options *options, sj_method_change *change,
                             change_cost *cost, sj_error *error)
 {
@@ -329,25 +329,25 @@ static sj_status change_all(const sj_overhead_governor_options *options, sj_meth
     const size_t count = change->count;
     qsort(change->functions, count, sizeof(*change->functions), compare_ids);
     SJ_TRY(change_methods(options, change, cost, error));
-    const size_t others = change->count;
-    if (others != 0) {
-        status = options->hook_functions(change->pid, change->functions, others, change->on,
+    const size_t left_count = change->count;
+    if (left_count != 0) {
+        status = options->hook_functions(change->pid, change->functions, left_count, change->on,
                                          change->freed, &report, error);
         cost->spent_ns += status == SJ_OK ? TOGGLE_NS : 0;
     }
-    if (status != SJ_OK) { /* no decision is sent that contradicts the state of the methods */
+    if (status != SJ_OK) { /* undo the change of methods, because no decision will report it */
         sj_error ignored = {0};
         sj_method_change back = *change;
         back.on = !change->on;
-        back.functions += others;
-        back.count = count - others;
+        back.functions += left_count;
+        back.count = count - left_count;
         (void)!change_methods(options, &back, cost, &ignored);
     }
     cost->stopped_ns = report.stopped_ns;
     return status;
 }
 
-/* Calls change_all with the mutex free, and subtracts its cost. */
+/* Calls change_all with the mutex released, and charges its cost to the process. */
 static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_process *governed,
                                  sj_method_change *change, sj_error *error)
 {
@@ -362,8 +362,8 @@ static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_pro
     return status;
 }
 
-/* Records the cost of functions whose probes were muted or unmuted. Functions that are not rare are
- * muted if their probes cannot be removed. */
+/* Updates the shares of CPU time for functions whose probes were muted or unmuted. Functions that
+ * are not rare are muted only if their probes cannot be removed. */
 static void note_muted(sj_governed_process *governed, const sj_method_change *change)
 {
     const uint32_t *muted = change->functions + change->count;
@@ -376,7 +376,7 @@ static void note_muted(sj_governed_process *governed, const sj_method_change *ch
     }
 }
 
-/* Changes the functions; returns false if that was refused, or if the process is gone. */
+/* Changes the functions. Returns false if the change failed, or if the process is gone. */
 static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed,
                    const uint32_t *ids, size_t count, bool on, uint64_t now_ns)
 {
@@ -437,7 +437,8 @@ static void mark_rare(const sj_overhead_governor *governor, sj_governed_process 
     }
 }
 
-/* Unhooks functions until the interval would have been within `wanted`. */
+/* Unhooks the most expensive functions until the cost of the interval would have been at most
+ * `wanted` of its time. */
 static void reduce(sj_overhead_governor *governor, sj_governed_process *governed,
                    budget_interval *interval, double wanted, uint64_t now_ns)
 {
@@ -472,7 +473,7 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
     }
 }
 
-/* Hooks functions again whose pause is over, as many as the balance pays for. */
+/* Hooks functions again whose pause is over, as far as the balance allows. */
 static void retry(sj_overhead_governor *governor, sj_governed_process *governed,
                   const budget_interval *interval, uint64_t now_ns)
 {
@@ -499,7 +500,8 @@ static void retry(sj_overhead_governor *governor, sj_governed_process *governed,
     }
 }
 
-static void govern(sj_overhead_governor *governor, sj_governed_process *governed, uint64_t now_ns)
+static void govern_process(sj_overhead_governor *governor, sj_governed_process *governed,
+                           uint64_t now_ns)
 {
     budget_interval interval = {0};
     if (now_ns < governed->retry_after_ns || measure(governor, governed, &interval) != SJ_OK) {
@@ -517,7 +519,7 @@ static void govern(sj_overhead_governor *governor, sj_governed_process *governed
     set_quota(governor, governed);
 }
 
-static void publish(sj_overhead_governor *governor)
+static void update_overhead_percent(sj_overhead_governor *governor)
 {
     double own_ns = governor->own_ns;
     double spent_ns = governor->spent_ns;
@@ -539,8 +541,8 @@ static void wait_for_calls(sj_overhead_governor *governor, uint64_t pause_ns)
     }
 }
 
-/* Deletes a process, but keeps what it spent. */
-static void let_go(sj_overhead_governor *governor, sj_governed_process *governed)
+/* Deletes a process, but keeps its totals. */
+static void delete_process(sj_overhead_governor *governor, sj_governed_process *governed)
 {
     for (sj_governed_process **at = &governor->processes; *at != NULL; at = &(*at)->next) {
         if (*at == governed) {
@@ -550,29 +552,29 @@ static void let_go(sj_overhead_governor *governor, sj_governed_process *governed
     }
     governor->own_ns += governed->own_ns;
     governor->spent_ns += governed->spent_ns;
-    publish(governor);
+    update_overhead_percent(governor);
     free_governed(governed);
 }
 
 bool sj_overhead_governor_check(sj_overhead_governor *governor)
 {
-    pthread_mutex_lock(&governor->looking);
+    pthread_mutex_lock(&governor->check_mutex);
     pthread_mutex_lock(&governor->mutex);
     const uint64_t now_ns = governor->options.clock_ns(CLOCK_MONOTONIC);
     const uint64_t decisions = governor->next_decision;
     sj_governed_process *each = governor->processes;
     while (each != NULL && !governor->is_suspended) {
-        govern(governor, each, now_ns); /* the list may be another one afterwards */
+        govern_process(governor, each, now_ns); /* releases the mutex, so the list may change */
         sj_governed_process *next = each->next;
         if (each->is_gone) {
-            let_go(governor, each);
+            delete_process(governor, each);
         }
         each = next;
     }
-    publish(governor);
+    update_overhead_percent(governor);
     const bool changed = governor->next_decision != decisions;
     pthread_mutex_unlock(&governor->mutex);
-    pthread_mutex_unlock(&governor->looking);
+    pthread_mutex_unlock(&governor->check_mutex);
     return changed;
 }
 
@@ -614,7 +616,7 @@ sj_status sj_overhead_governor_start(const sj_overhead_governor_options *options
         made->options.hook_functions = sj_hook_functions;
     }
     made->is_suspended = true;
-    pthread_mutex_init(&made->looking, NULL);
+    pthread_mutex_init(&made->check_mutex, NULL);
     pthread_mutex_init(&made->mutex, NULL);
     sem_init(&made->wake, 0, 0);
     if (!options->threadless && pthread_create(&made->thread, NULL, run, made) != 0) {
@@ -642,13 +644,13 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor)
         free_governed(gone);
     }
     pthread_mutex_destroy(&governor->mutex);
-    pthread_mutex_destroy(&governor->looking);
+    pthread_mutex_destroy(&governor->check_mutex);
     sem_destroy(&governor->wake);
     free(governor->candidates);
     free(governor);
 }
 
-/* True if the mutex could be locked within the limit. */
+/* Returns true if it locked the mutex within the limit. */
 static bool lock_within(pthread_mutex_t *mutex, uint64_t limit_ns)
 {
     const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + limit_ns;
@@ -662,15 +664,15 @@ bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit
     pthread_mutex_lock(&governor->mutex);
     governor->is_suspended = true;
     pthread_mutex_unlock(&governor->mutex);
-    if (!lock_within(&governor->looking, limit_ns)) {
+    if (!lock_within(&governor->check_mutex, limit_ns)) {
         return false;
     }
-    pthread_mutex_unlock(&governor->looking); /* the last check has ended */
+    pthread_mutex_unlock(&governor->check_mutex);
     return true;
 }
 
-/* Discards the past of a process; its calls continue to count. */
-static void start_afresh(const sj_overhead_governor *governor, sj_governed_process *governed)
+/* Restarts the measurement of a process. Its counters of calls continue. */
+static void restart_measurement(const sj_overhead_governor *governor, sj_governed_process *governed)
 {
     const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);
     governed->last_cpu_ns = governor->options.clock_ns(governed->clock);
@@ -695,7 +697,7 @@ void sj_overhead_governor_resume(sj_overhead_governor *governor, double budget_p
     governor->budget_percent = budget_percent;
     for (sj_governed_process *each = governor->processes; each != NULL && governor->is_suspended;
          each = each->next) {
-        start_afresh(governor, each);
+        restart_measurement(governor, each);
     }
     governor->is_suspended = budget_percent <= 0;
     pthread_mutex_unlock(&governor->mutex);
@@ -721,7 +723,7 @@ sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t proc
     }
     made->wake = &governor->wake;
     pthread_mutex_lock(&governor->mutex);
-    start_afresh(governor, made);
+    restart_measurement(governor, made);
     made->next = governor->processes;
     governor->processes = made;
     pthread_mutex_unlock(&governor->mutex);
@@ -734,7 +736,7 @@ void sj_overhead_governor_remove(sj_overhead_governor *governor, sj_governed_pro
     pthread_mutex_lock(&governor->mutex);
     governed->is_gone = true;
     if (!governed->is_changing) {
-        let_go(governor, governed);
+        delete_process(governor, governed);
     }
     pthread_mutex_unlock(&governor->mutex);
 }

@@ -1,10 +1,10 @@
-/* Overhead governor: keeps the overhead budget. It knows what calls cost, and estimates what
- * recording adds to the CPU time of each process. It unhooks the most called functions until the
- * sum is within the budget. It hooks them again later, when savings pay for the attempt; each
- * failure doubles the pause. Every decision is sent as a frame.
+/* Overhead governor: keeps the overhead budget. It knows the cost of a call, and estimates how much
+ * CPU time recording adds to each process. It unhooks the most called functions until the sum is
+ * within the budget. It hooks them again later, when the balance allows; each failure doubles the
+ * pause. Every decision is sent as a frame.
  *
- * What is spent above the budget, at the start or in a burst, is saved later. Savings can be spent
- * later only up to a second's worth. */
+ * If recording exceeds the budget at the start or in a burst, it costs less than the budget later.
+ * Savings can be spent later only up to a second's worth. */
 #ifndef SJ_AGENT_MODES_OVERHEAD_GOVERNOR_H
 #define SJ_AGENT_MODES_OVERHEAD_GOVERNOR_H
 
@@ -19,7 +19,7 @@ typedef struct sj_overhead_governor sj_overhead_governor;
 /* Calls per function of one process, counted by the drain, read by the governor. */
 typedef struct sj_governed_process sj_governed_process;
 
-/* functions with this id or a higher one are not governed */
+/* Functions with this id or a higher one are not governed. */
 enum { SJ_GOVERNED_PROCESS_FUNCTIONS = 1 << 22 };
 
 /* Cost of a probe without a clock, relative to one with a clock: an estimate. Lua costs 27.6 ns a
@@ -34,8 +34,8 @@ typedef struct sj_method_change {
     bool on;
     const sj_governed_process *governed;
     sj_unhooked_set *freed;
-    /* Sorted. Then functions that are not methods of a runtime come first; `count` is their number.
-     * `muted` methods follow, whose probes stay but record nothing. */
+    /* The callee sorts the array: `count` functions that are not methods of a runtime, then `muted`
+     * methods. The probes of muted methods stay but record nothing. */
     uint32_t *functions;
     size_t count;
     size_t muted;
@@ -45,9 +45,9 @@ typedef struct sj_overhead_governor_options {
     sj_frame_writer *writer; /* borrowed */
     double call_ns;          /* cost of a timed call for its thread */
     bool threadless;         /* the owner calls sj_overhead_governor_check */
-    /* Turns the recording of methods of runtimes among the functions on or off. `*cost_ns` is what
-     * that cost the process. Called before hook_functions to turn on, after it to turn off, and in
-     * reverse if that fails. NULL: no runtimes. */
+    /* Turns the recording of the runtimes' methods among the functions on or off. `*cost_ns` is the
+     * CPU time that the change cost the process. Called before hook_functions. If that fails,
+     * called again to undo the change. NULL: no runtimes. */
     sj_status (*hook_methods)(void *context, sj_method_change *change, uint64_t *cost_ns,
                               sj_error *error);
     void *context;
@@ -66,7 +66,8 @@ typedef struct sj_overhead_governor_counters {
     double overhead_percent; /* estimated over the recording, all processes */
 } sj_overhead_governor_counters;
 
-/* Starts the governor's thread, which does nothing at first. Returns SJ_ENOMEM or SJ_EIO. */
+/* Starts the governor's thread. The governor is suspended until sj_overhead_governor_resume.
+ * Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_overhead_governor_start(const sj_overhead_governor_options *options,
                                                    sj_overhead_governor **governor,
                                                    sj_error *error);
@@ -76,19 +77,18 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
  * Returns true if it made a decision. Thread-safe. */
 bool sj_overhead_governor_check(sj_overhead_governor *governor);
 
-/* Makes the governor leave all processes alone, so that another thread can trace them. Returns
- * false if its current work is not finished after `limit_ns`; call it again then. Blocks for
- * milliseconds, or seconds while methods of a runtime are changed. Thread-safe. */
+/* Suspends the governor, so that another thread can trace the processes. Returns false if its
+ * current work is not finished after `limit_ns`; the caller may try again. Blocks for milliseconds,
+ * or seconds while methods of a runtime are changed. Thread-safe. */
 SJ_MUST_CHECK bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns);
 
-/* Sets a budget, discards what was spent, hooks all wanted functions again, and ends the
- * suspension. Thread-safe. */
+/* Sets the budget. Ends the suspension if the budget is above 0. If the governor was suspended,
+ * discards all measurements, and treats all functions as hooked. Thread-safe. */
 void sj_overhead_governor_resume(sj_overhead_governor *governor, double budget_percent);
 
 /* sj_overhead_governor_add starts governing a process, sj_overhead_governor_remove ends it. Only
- * the drain's thread. `freed` (shared) records unhooked functions. A process that cannot be
- * governed (SJ_ENOMEM) runs without it. Neither function waits for functions that are being
- * changed. */
+ * the drain's thread calls them. `freed` (shared) records unhooked functions. On SJ_ENOMEM, the
+ * process is not governed. Neither function waits for functions that are being changed. */
 SJ_MUST_CHECK sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t process,
                                                  pid_t pid, sj_unhooked_set *freed,
                                                  sj_governed_process **governed);
@@ -96,11 +96,11 @@ void sj_overhead_governor_remove(sj_overhead_governor *governor, sj_governed_pro
 
 /* Returns the array that the drain adds calls to: [SJ_GOVERNED_PROCESS_FUNCTIONS]. */
 uint64_t *sj_governed_process_calls(sj_governed_process *governed);
-/* Returns the same for the untimed ones of these calls. */
+/* Returns the array for the untimed calls among these. */
 uint64_t *sj_governed_process_untimed(sj_governed_process *governed);
 
-/* True if the probes of a function that is being unhooked may stay, muted: their cost is within the
- * part of the budget for that. */
+/* True if the probes of a function that is being unhooked may stay, muted. Their cost then fits the
+ * part of the budget for muted probes. */
 bool sj_governed_process_is_rare(const sj_governed_process *governed, uint32_t function);
 
 /* Adds calls of functions up to `highest` that cost as much as `calls` timed ones; wakes the

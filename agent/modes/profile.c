@@ -58,7 +58,7 @@ static bool name_checkpoint(const char *directory, const char *suffix, char path
     return written > 0 && written < PATH_MAX;
 }
 
-/* Another mode may have sent calls before, so a checkpoint of that time is not valid. */
+/* Deletes the last checkpoint: another mode may have sent calls since, so it is not valid. */
 static void begin_sums(const sj_profiler_options *options)
 {
     char path[PATH_MAX];
@@ -157,8 +157,8 @@ static const kept_stack *find_stack(const sj_profiler *profiler, uint32_t stream
     return kept;
 }
 
-static sj_status look_up(void *context, uint32_t stream, uint32_t reference, uint32_t count,
-                         sj_stack_frame *frames)
+static sj_status find_deep_frames(void *context, uint32_t stream, uint32_t reference,
+                                  uint32_t count, sj_stack_frame *frames)
 {
     sj_profiler *profiler = context;
     uint32_t wanted = count;
@@ -192,14 +192,14 @@ static void add_sums(sj_profile_sums *sums, const sj_block_header *header)
     sums->events += header->event_count;
 }
 
-typedef struct open_calls_of {
+typedef struct stream_open_calls {
     sj_profiler *profiler;
     uint32_t stream;
-} open_calls_of;
+} stream_open_calls;
 
 static sj_status keep_open_call(void *context, const sj_stack_frame *frame, uint32_t depth)
 {
-    const open_calls_of *of = context;
+    const stream_open_calls *of = context;
     sj_profiler *profiler = of->profiler;
     SJ_TRY(sj_array_reserve(&profiler->open_calls, &profiler->open_capacity, profiler->open_count,
                             1, sizeof(*profiler->open_calls)));
@@ -213,12 +213,12 @@ static sj_status keep_open_call(void *context, const sj_stack_frame *frame, uint
     return SJ_OK;
 }
 
-/* Lists the calls that the block ends as open, because the sums do not distinguish them. */
+/* Lists the calls that the block ends as open, because the sums contain no separate calls. */
 static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
 {
     const sj_block_header *header = &block->header;
     sj_block_extent extent;
-    open_calls_of of = {.profiler = profiler, .stream = header->stream};
+    stream_open_calls of = {.profiler = profiler, .stream = header->stream};
     sj_stack_walk walk = {.open_call = keep_open_call, .context = &of};
     if (block->ending_count == 0 ||
         block->endings[block->ending_count - 1].ending != SJ_ENDING_OPEN) {
@@ -228,8 +228,8 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     sj_stack_frame *deep = calloc((size_t)header->stack_frames + 1, sizeof(*deep));
     sj_status status = deep != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK && header->stack_frames != 0) {
-        status =
-            look_up(profiler, header->stream, header->stack_reference, header->stack_frames, deep);
+        status = find_deep_frames(profiler, header->stream, header->stack_reference,
+                                  header->stack_frames, deep);
     }
     if (status == SJ_OK) {
         status = sj_stack_walk_begin(&walk, block, deep);
@@ -242,10 +242,10 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     return status;
 }
 
-/* Adds a decoded block to the sums. A refused block is offered again in part: the steps besides the
- * graph fail before it, and nothing fails after the graph has the block. The graph may run out of
- * memory in the middle of a block. Calls that it has counted then stay in the sums, and may also be
- * counted as lost. */
+/* Adds a decoded block to the sums. After a failure, the caller may offer parts of the block again.
+ * So the steps that can fail precede the graph, and no step after it fails. The graph may run out
+ * of memory in the middle of a block. Calls that it has counted then stay in the sums, and may also
+ * be counted as lost. */
 static sj_status apply(sj_profiler *profiler, const sj_block *block)
 {
     sj_block_summary summary;
@@ -255,7 +255,7 @@ static sj_status apply(sj_profiler *profiler, const sj_block *block)
         status = sj_open_stacks_reserve(&profiler->open_stacks, &block->header);
     }
     if (status == SJ_OK) {
-        status = sj_callgraph_apply(profiler->graph, block, look_up, profiler, &summary);
+        status = sj_callgraph_apply(profiler->graph, block, find_deep_frames, profiler, &summary);
     }
     if (status != SJ_OK) {
         profiler->open_count = open_before;
@@ -323,7 +323,7 @@ static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_si
     return status;
 }
 
-/* Sends the packed sums, and returns the graph for the next ones. */
+/* Creates the graph of the next sums, then sends the packed sums. */
 static sj_status send_sums(sj_profiler *profiler, sj_slice payload, sj_callgraph **next)
 {
     SJ_TRY(sj_callgraph_new(next));
@@ -364,15 +364,15 @@ sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler)
     return unsent;
 }
 
-/* Header of a checkpoint, followed by the packed sums and the open stacks. Only for the same
- * machine. */
+/* Header of a checkpoint, followed by the packed sums and the open stacks. The byte order and
+ * layout are the machine's. */
 typedef struct checkpoint_header {
     uint64_t magic;
-    uint64_t events_before; /* events that were sent before these */
+    uint64_t events_before; /* number of events sent before these sums */
     sj_profile_sums sums;
     uint64_t payload_bytes;
     uint64_t stack_bytes;
-    uint32_t crc; /* of both */
+    uint32_t crc; /* CRC-32C over the sums and the stacks */
     uint32_t reserved;
 } checkpoint_header;
 
@@ -436,7 +436,8 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
     free(packed);
 }
 
-/* Reads a complete checkpoint. The caller frees `*bytes`, its sums and stacks. SJ_ENOTFOUND. */
+/* Reads a complete checkpoint: `*bytes` holds its sums and stacks, and the caller frees it.
+ * SJ_ENOTFOUND, SJ_ENOMEM. */
 static sj_status read_checkpoint(const char *directory, checkpoint_header *header, uint8_t **bytes)
 {
     char path[PATH_MAX];
@@ -464,8 +465,8 @@ static sj_status read_checkpoint(const char *directory, checkpoint_header *heade
     return status;
 }
 
-/* Sends the sums that were not sent. The number of events decides, because sums of exits alone have
- * no calls. The stacks belong to these sums, and are not valid after others were sent. */
+/* Sends the sums if they were not sent. Compares numbers of events, because sums of exits alone
+ * have no calls. Sends the open stacks only if these sums were the last ones sent. */
 static sj_status send_checkpoint(const checkpoint_header *header, const uint8_t *bytes,
                                  sj_frame_writer *writer)
 {

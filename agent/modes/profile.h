@@ -16,24 +16,23 @@ typedef struct sj_profiler_options {
 SJ_MUST_CHECK sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **profiler);
 void sj_profiler_free(sj_profiler *profiler);
 
-/* Adds a block; reports the losses of its gaps by Gap frames. As for a sink of blocks, an error
- * means that the block counts as lost. */
+/* Adds a block; reports the losses of its gaps by Gap frames. After an error the caller counts the
+ * block as lost. */
 SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes);
 
 /* Returns the sums that were not sent, and the losses that were not reported. */
 sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler);
 
-/* Sends the sums since the last time and starts new ones; does nothing if there are none. Returns
+/* Sends the sums since the last call and starts new ones; does nothing if there are none. Returns
  * SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_send(sj_profiler *profiler);
 
 /* Stores the sums and the open calls in a file of the runtime directory, for the process that
- * finishes a killed recorder's session. If it cannot be written, it is missing, which shows as a
- * gap. */
+ * finishes a killed recorder's session. Without that file, recovery reports a gap. */
 void sj_profiler_checkpoint(sj_profiler *profiler);
 
-/* Sends the sums that a killed recorder had not sent, and the calls that were open then, in blocks
- * without events. Reports a gap for what it had read since. Returns SJ_ENOMEM or SJ_EIO. */
+/* Sends the last checkpoint of a killed recorder: its unsent sums, and its open calls in blocks
+ * without events. Reports a gap for the calls after the checkpoint. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_recover(const sj_profiler_options *options);
 
 /* True if the sums should be sent early. */

@@ -35,7 +35,7 @@ struct sj_stack_sampler {
     char causes[WAITING_MAX][CAUSE_BYTES];
 };
 
-/* One process at one time. */
+/* One sample of one process. */
 typedef struct stack_visit {
     sj_stack_sampler *stacks;
     sj_tracee target;
@@ -80,23 +80,23 @@ typedef struct stack_texts {
 /* Returns the number of a module's path, from 1; 0 if there are too many. */
 static uint32_t number_path(stack_texts *texts, const char *path)
 {
-    char cut[NAME_BYTES];
-    snprintf(cut, sizeof(cut), "%s", path);
+    char shortened[NAME_BYTES];
+    snprintf(shortened, sizeof(shortened), "%s", path);
     for (size_t i = 0; i < texts->path_count; i++) {
-        if (strcmp(texts->paths[i], cut) == 0) {
+        if (strcmp(texts->paths[i], shortened) == 0) {
             return (uint32_t)i + 1;
         }
     }
     if (texts->path_count == PATHS_MAX) {
         return 0;
     }
-    memcpy(texts->paths[texts->path_count], cut, sizeof(cut));
+    memcpy(texts->paths[texts->path_count], shortened, sizeof(shortened));
     texts->path_list[texts->path_count] = texts->paths[texts->path_count];
     return (uint32_t)++texts->path_count;
 }
 
-static void describe(stack_visit *visit, const sj_native_frame *frame, size_t at,
-                     stack_texts *texts)
+static void describe_frame(stack_visit *visit, const sj_native_frame *frame, size_t at,
+                           stack_texts *texts)
 {
     sj_code_place place;
     const uint64_t behind_call = frame->is_activation ? 0 : 1;
@@ -118,10 +118,10 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     size_t count = 0;
     (void)sj_thread_read_name(visit->target.pid, (uint32_t)copy->tid, name);
     texts->path_count = 0;
-    /* Frames after code that is in no file (generated code) would be guesses. */
+    /* Frames below code that is in no file (generated code) would be guesses. */
     bool is_lost = false;
     while (count < found && count < FRAMES_MAX && !is_lost) {
-        describe(visit, &frames[count], count, texts);
+        describe_frame(visit, &frames[count], count, texts);
         is_lost = texts->modules[count++] == 0;
     }
     message.session_id = sj_frame_writer_session_bytes(stacks->writer);
@@ -142,13 +142,13 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     return sj_frame_writer_send(stacks->writer, SJ_FRAME_STACK, &message.base, no_payload);
 }
 
-/* Walks the copies while the process runs again. */
-static void follow(stack_visit *visit)
+/* Sends and frees the copies. The process runs again by then. */
+static void send_copies(stack_visit *visit)
 {
     stack_texts *texts = malloc(sizeof(*texts));
     for (size_t i = 0; i < visit->count; i++) {
         if (texts != NULL) {
-            /* If one stack cannot be sent, the other threads' stacks are still sent. */
+            /* If a stack cannot be sent, continue with the next thread. */
             (void)!send_stack(visit, &visit->copies[i], texts);
         }
         sj_stack_copy_deinit(&visit->copies[i]);
@@ -165,7 +165,7 @@ static void visit_process(stack_visit *visit, pid_t pid)
             visit->ticks = sj_clock_ticks();
             copy_all(visit);
             sj_tracee_resume_all(&visit->target);
-            follow(visit);
+            send_copies(visit);
         }
         sj_unwinder_free(visit->unwinder);
         sj_remote_stubs_deinit(&visit->stubs);

@@ -15,8 +15,8 @@ SJ_MUST_CHECK sj_status sj_stack_sampler_start(sj_frame_writer *writer, sj_regis
 /* Finishes pending requests and ends the thread. Blocks. NULL is allowed. */
 void sj_stack_sampler_stop(sj_stack_sampler *stacks);
 
-/* Requests the stacks of all living processes; copies `cause`. Returns SJ_EAGAIN if too many
- * requests are pending; this one is dropped. Thread-safe. */
+/* Requests the stacks of all living processes; copies `cause`. Returns SJ_EAGAIN and drops the
+ * request if too many are pending. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_stack_sampler_request(sj_stack_sampler *stacks, const char *cause);
 
 #endif

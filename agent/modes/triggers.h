@@ -25,18 +25,18 @@ void sj_triggers_free(sj_triggers *triggers);
 void sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread);
 
-/* Reports that a call has been open for so long, to those triggers of its function that do not wait
- * for its end: "jank" whose time has passed. Returns these triggers; they must not get the call
- * again. */
+/* Reports a call that has been open for `age_ticks` to the "jank" triggers of its function, which
+ * do not wait for its end. Returns the triggers whose time has passed. The caller must not report
+ * the call to these again. */
 uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
                              uint64_t now_ticks, uint64_t thread);
 
-/* Reports any other event. `subject`: mark or command; "": none. */
+/* Reports another event. `subject`: mark or command; "": none. */
 void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char *subject,
                        uint64_t value_ticks, uint64_t now_ticks, uint64_t thread);
 
-/* Reports a turn of an event loop: from waking up to waiting again, or to now if it lasts.
- * `*judged`, 0 at its start: triggers that got it already. */
+/* Reports an iteration of an event loop: from its waking up to its next wait, or to now if it still
+ * runs. `*judged` holds the triggers that have evaluated the iteration already; 0 at its start. */
 void sj_triggers_loop(sj_triggers *triggers, const char *thread_name, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread, uint32_t *judged);
 
@@ -45,6 +45,6 @@ void sj_triggers_finish(sj_triggers *triggers, uint64_t now_ticks);
 
 /* True if a trigger stopped recording. */
 bool sj_triggers_is_paused(const sj_triggers *triggers);
-void sj_triggers_pause(sj_triggers *triggers, bool paused); /* the program asks */
+void sj_triggers_pause(sj_triggers *triggers, bool paused); /* as the program requests */
 
 #endif

@@ -43,19 +43,18 @@ bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 /* True if the filter wants a method. A name that is not a method's is always wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
 
-/* The two parts of that decision: about all methods of a class, and about a method of any class. */
+/* The two parts of sj_class_filter_wants: the class is wanted, and the selector is wanted. */
 bool sj_class_filter_wants_methods_of(const sj_class_filter *filter, const char *class);
 bool sj_class_filter_wants_selector(const sj_class_filter *filter, const char *selector);
 
-/* Decide about a class before it has methods: sj_class_filter_wants_class by its name alone,
- * sj_class_filter_wants_loader by its loader's name. sj_class_filter_is_system is true for classes
- * of the system. */
+/* True if a class is wanted by its name, by its loader's name. sj_class_filter_is_system: true if
+ * the class belongs to the system. */
 bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name);
 bool sj_class_filter_wants_loader(const sj_class_filter *filter, const char *loader);
 bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
                                const char *name);
 
-/* Decides about a class by its own name and the names of its ancestors, each NUL-terminated. */
+/* True if a class is wanted by its ancestors. `lineage`: their names, each NUL-terminated. */
 bool sj_class_filter_wants_descendant(const sj_class_filter *filter, const char *name,
                                       sj_slice lineage);
 

@@ -18,7 +18,7 @@ struct sj_policy_draft {
     json_t *document;
     json_t *loaded;     /* the loaded document; NULL: none */
     json_t *prototypes; /* signatures by function name; NULL: none */
-    char *text;         /* as for json_t */
+    char *text;         /* text of the loaded document; NULL: none */
     size_t size;
     char name[PATH_MAX];
 };
@@ -126,7 +126,7 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
     return status;
 }
 
-/* Returns the object `part` of an object. Creates it if it is missing or is not an object. */
+/* Returns the member `part` of an object. Makes it an object if it is missing or true. */
 static json_t *find_part(json_t *parent, const char *part)
 {
     json_t *found = json_object_get(parent, part);
@@ -293,8 +293,8 @@ void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *st
     snprintf(origin, capacity, "%s:%u:%u", draft->name, place.line, place.column);
 }
 
-/* The user has not seen the generated document. So an error quotes the line at fault, up to its
- * opening bracket, instead of a place. */
+/* Replaces the place in an error by the line at that place, up to its opening bracket. The user has
+ * not seen the generated document. */
 static void name_line(const char *text, sj_error *error)
 {
     char said[SJ_ERROR_TEXT_BYTES];

@@ -42,17 +42,17 @@ static bool is_alike(const sj_value_rule *left, const sj_value_rule *right)
                                                              : sj_value_rule_same(left, right));
 }
 
-/* Returns the rule that corresponds to rule `of` of `wanted`; NULL: it is missing. If several rules
- * are alike, it has as many of them before it as rule `of` has. */
-static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
+/* Returns the rule that corresponds to rule `index` of `wanted`; NULL: none. The n-th of several
+ * equal rules corresponds to the n-th of them in `rules`. */
+static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wanted, size_t index)
 {
-    const sj_value_rule *like = &wanted->items[of];
+    const sj_value_rule *wanted_rule = &wanted->items[index];
     size_t missing = 0;
-    for (size_t i = 0; i <= of; i++) {
-        missing += is_alike(&wanted->items[i], like) ? 1 : 0;
+    for (size_t i = 0; i <= index; i++) {
+        missing += is_alike(&wanted->items[i], wanted_rule) ? 1 : 0;
     }
     for (size_t i = 0; i < rules->count; i++) {
-        missing -= is_alike(&rules->items[i], like) ? 1 : 0;
+        missing -= is_alike(&rules->items[i], wanted_rule) ? 1 : 0;
         if (missing == 0) {
             return &rules->items[i];
         }
@@ -60,8 +60,8 @@ static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wa
     return NULL;
 }
 
-/* True if rules of the same function count its arguments by registers and this rule by a signature,
- * or the reverse. */
+/* True if this rule numbers arguments by a signature, and another rule of the function by
+ * registers, or the reverse. */
 static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     for (size_t i = 0; i < rules->count; i++) {
@@ -74,7 +74,7 @@ static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *r
     return false;
 }
 
-/* True if another rule about the same text asks for at least as much of it. */
+/* True if the other rule asks for at least as much of the same text. */
 static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
 {
     const bool is_sized = rule->length_place != 0 || rule->filled != 0;
@@ -84,7 +84,7 @@ static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
              other->filled_place == rule->filled_place));
 }
 
-/* True if existing probes record the rule's text, but shorter or by another length. */
+/* True if existing probes record the rule's text, but less of it, or with another length. */
 static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     bool is_recorded = false;
@@ -125,20 +125,20 @@ static sj_status copy_pattern(sj_pattern *pattern)
     return from.text != NULL ? sj_pattern_make(from.text, pattern, NULL) : SJ_OK;
 }
 
-/* Copies the patterns of a copied rule. A pattern that cannot be copied becomes empty. */
+/* Gives a copied rule its own patterns. A pattern that cannot be copied becomes empty. */
 static sj_status own_patterns(sj_value_rule *rule)
 {
     sj_status status = copy_pattern(&rule->function);
     const sj_status own = copy_pattern(&rule->own.text);
     status = status == SJ_OK ? own : status;
     for (size_t i = 0; i < SJ_VALUE_CONDITIONS; i++) {
-        const sj_status of = copy_pattern(&rule->conditions[i].text);
-        status = status == SJ_OK ? of : status;
+        const sj_status copied = copy_pattern(&rule->conditions[i].text);
+        status = status == SJ_OK ? copied : status;
     }
     return status;
 }
 
-static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
+static sj_status append_rule(sj_value_rules *rules, const sj_value_rule *rule)
 {
     SJ_TRY(rule->is_typed ? sj_value_rules_need_types(rules) : SJ_OK);
     sj_value_rule *added = &rules->items[rules->count];
@@ -160,7 +160,7 @@ static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
 }
 
 /* Marks an existing rule as one of the current policy. */
-static void ask_again(sj_value_rule *rule, size_t row)
+static void renew_rule(sj_value_rule *rule, size_t row)
 {
     rule->is_former = false;
     rule->row = row;
@@ -178,14 +178,14 @@ sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, 
     for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
         sj_value_rule *alike = find_alike(rules, wanted, i);
         if (alike != NULL) {
-            ask_again(alike, wanted->items[i].row);
+            renew_rule(alike, wanted->items[i].row);
             continue;
         }
         const char *why = obstacle_of(rules, &wanted->items[i]);
         if (why != NULL) {
             refuse(context, wanted->items[i].name, why);
         } else {
-            SJ_TRY(add(rules, &wanted->items[i]));
+            SJ_TRY(append_rule(rules, &wanted->items[i]));
         }
     }
     return SJ_OK;

@@ -15,7 +15,7 @@ enum {
     LIMB = 1000000000, /* a word holds nine digits */
     LIMB_DIGITS = 9,
     LIMBS = 1300,      /* 5^16494 times 113 bits has fewer than 11,570 digits */
-    LIMBS_WRITTEN = 5, /* words that hold all digits of a text and one more */
+    LIMBS_WRITTEN = 5, /* limbs that hold DIGITS_BINARY128 digits and more */
     WRITTEN_BYTES = LIMBS_WRITTEN * LIMB_DIGITS + 1
 };
 
@@ -50,9 +50,9 @@ void sj_long_double_write_x87(const char bytes[10], char text[SJ_LONG_DOUBLE_TEX
 }
 
 /* Computes number * factor + more. */
-static void multiply(big_number *number, uint32_t factor, uint32_t more)
+static void multiply(big_number *number, uint32_t factor, uint32_t addend)
 {
-    uint64_t carry = more;
+    uint64_t carry = addend;
     for (size_t i = 0; i < number->count; i++) {
         carry += (uint64_t)number->limbs[i] * factor;
         number->limbs[i] = (uint32_t)(carry % LIMB);
@@ -67,9 +67,9 @@ static void multiply(big_number *number, uint32_t factor, uint32_t more)
 /* Multiplies by 2 or 5 to the power of `power`. `step` is the largest power of the base that fits
  * into 32 bits, with exponent `in_step`. */
 static void multiply_by_power(big_number *number, uint32_t base, uint32_t power, uint32_t step,
-                              uint32_t in_step)
+                              uint32_t step_exponent)
 {
-    for (; power >= in_step; power -= in_step) {
+    for (; power >= step_exponent; power -= step_exponent) {
         multiply(number, step, 0);
     }
     for (; power > 0; power--) {
@@ -103,13 +103,14 @@ static bool is_rounded_up(const big_number *number, const char *digits, size_t w
 }
 
 /* Rounds a nonzero number to the digits of a text, without trailing zeros. */
-static void round_digits(const big_number *number, decimal *taken)
+static void round_digits(const big_number *number, decimal *rounded)
 {
     char digits[WRITTEN_BYTES] = "";
     const size_t written = write_first(number, digits);
-    const size_t behind = number->count > LIMBS_WRITTEN ? number->count - LIMBS_WRITTEN : 0;
+    const size_t unwritten_limbs =
+        number->count > LIMBS_WRITTEN ? number->count - LIMBS_WRITTEN : 0;
     size_t kept = written < DIGITS_BINARY128 ? written : DIGITS_BINARY128;
-    taken->exponent = (int)(written + behind * LIMB_DIGITS) - 1;
+    rounded->exponent = (int)(written + unwritten_limbs * LIMB_DIGITS) - 1;
     if (written > DIGITS_BINARY128 && is_rounded_up(number, digits, written)) {
         while (kept > 0 && digits[kept - 1] == '9') {
             kept--;
@@ -118,14 +119,14 @@ static void round_digits(const big_number *number, decimal *taken)
             digits[kept - 1]++;
         } else { /* only nines */
             digits[kept++] = '1';
-            taken->exponent++;
+            rounded->exponent++;
         }
     }
     while (kept > 1 && digits[kept - 1] == '0') {
         kept--;
     }
-    memcpy(taken->digits, digits, kept);
-    taken->digits[kept] = '\0';
+    memcpy(rounded->digits, digits, kept);
+    rounded->digits[kept] = '\0';
 }
 
 /* Writes a number like printf's %g. */

@@ -14,7 +14,8 @@ static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pat
     char expression[SJ_PATTERN_MAX_BYTES + 1] = "";
     char reason[128];
     memcpy(expression, text + 1, bytes - 2);
-    /* Both let the C library's matcher use unlimited time or memory. */
+    /* With counted repetition or back-references, the C library's matcher can use unlimited time or
+     * memory. */
     for (const char *at = expression; *at != '\0'; at++) {
         if (*at == '{') {
             return sj_fail(error, SJ_EINVAL, "\"%s\": counted repetition {n} is not allowed", text);
@@ -98,7 +99,7 @@ bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char
     return false;
 }
 
-/* Matches a name without the types in brackets at its end. */
+/* Matches the part of a name before its parameters. */
 static bool matches_bare(const sj_pattern *pattern, const char *name)
 {
     char bare[NAME_BYTES];

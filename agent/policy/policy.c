@@ -46,8 +46,6 @@ static sj_status read_budget(sj_policy_reader *reader, void *target, json_t *val
     return SJ_OK;
 }
 
-/* A text that is not a time may be the other allowed word, which the error about times does not
- * name. */
 static sj_status read_resolution(sj_policy_reader *reader, void *target, json_t *value)
 {
     uint64_t *resolution_ns = target;
@@ -176,7 +174,7 @@ static const sj_policy_key document_keys[] = {
 
 static sj_status read_document(sj_policy_reader *reader, json_t *root);
 
-/* Applies the document on top of a shipped one. */
+/* Applies the shipped policy that the key "base" names. */
 static sj_status read_base(sj_policy_reader *reader, json_t *root)
 {
     json_t *value = json_object_get(root, "base");
@@ -268,9 +266,9 @@ static sj_status check_budget(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* Counted calls exclude everything whose probes write only whole records, and the watch of freed
- * memory. If calls are not counted, a list of timed functions means that "clock" was forgotten,
- * unless the document says "exact". */
+/* Probes of counted calls write short records only, so other recordings are refused with them. If
+ * calls are not counted, a list of timed functions means that "clock" was forgotten, unless the
+ * document says "exact". */
 static sj_status check_clock(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
@@ -304,15 +302,15 @@ static sj_status check_clock(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* True for Class:Method. The name of a native function never looks like that: in Objective-C and
- * Swift, colons follow a bracket. */
+/* True for Class:Method. Native names do not look like that: in Objective-C and Swift, colons
+ * follow a bracket. */
 static bool names_mono_method(const char *text)
 {
     const char *colon = text + strcspn(text, ":[(");
     return *colon == ':' && colon != text && colon[1] != ':' && strchr("/-+!", text[0]) == NULL;
 }
 
-/* Refuses what cannot be recorded of a Mono method. */
+/* Refuses rules about Mono methods that cannot be recorded. */
 static sj_status check_mono(sj_policy_reader *reader)
 {
     const sj_value_rules *rules = reader->policy->selection.values;

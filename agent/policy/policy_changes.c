@@ -130,7 +130,7 @@ static sj_status read_between(sj_policy_reader *reader, void *target, json_t *va
                           sizeof(change->end_mark));
 }
 
-/* At the exit, only the result can still be changed. */
+/* At the entry, only arguments can be set; at the exit, only the result. */
 static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *rule)
 {
     const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;

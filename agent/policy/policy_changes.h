@@ -13,8 +13,8 @@ SJ_MUST_CHECK sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *
 SJ_MUST_CHECK sj_status sj_policy_read_conditions(sj_policy_reader *reader, json_t *list,
                                                   bool changes);
 
-/* Parse, as sj_policy_key.parse does, a part of the descriptor of a value that `target` points to:
- * the number of an argument's register, its kind, and errno. */
+/* Functions for sj_policy_key.parse. Each sets a part of the value descriptor at `target`: the
+ * number of an argument's register, the kind, or errno. */
 SJ_MUST_CHECK sj_status sj_policy_read_register(sj_policy_reader *reader, void *target,
                                                 json_t *value);
 SJ_MUST_CHECK sj_status sj_policy_read_as(sj_policy_reader *reader, void *target, json_t *value);

@@ -12,7 +12,7 @@ static sj_value_rule *current_rule(const sj_policy_reader *reader)
     return &rules->items[rules->count];
 }
 
-static sj_value_condition *current(const sj_policy_reader *reader)
+static sj_value_condition *current_condition(const sj_policy_reader *reader)
 {
     sj_value_rule *rule = current_rule(reader);
     return &rule->conditions[rule->condition_count];
@@ -95,7 +95,7 @@ sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value, bool is_
 /* The type of the operand depends on the other keys. */
 static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
-    sj_value_condition *condition = current(reader);
+    sj_value_condition *condition = current_condition(reader);
     const uint32_t kind = sj_value_kind_of(condition->descriptor);
     if (condition->subject == SJ_CONDITION_DURATION) {
         return sj_policy_time(reader, value, 0, &condition->bits);
@@ -113,9 +113,9 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 }
 
 /* Accepts only conditions that the program itself can evaluate at that moment, without a lock. */
-static sj_status check_change(sj_policy_reader *reader, const sj_value_rule *rule)
+static sj_status check_is_evaluable(sj_policy_reader *reader, const sj_value_rule *rule)
 {
-    const sj_value_condition *condition = current(reader);
+    const sj_value_condition *condition = current_condition(reader);
     const uint32_t kind = sj_value_kind_of(condition->descriptor);
     const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;
     if (condition->subject == SJ_CONDITION_THREAD) {
@@ -166,7 +166,7 @@ static sj_status read_condition(sj_policy_reader *reader, json_t *value)
     static const char *const subjects[] = {"argument", "result", "errno", "duration",
                                            "thread",   "caller", "call"};
     size_t subject_count = 0;
-    SJ_TRY(sj_policy_object(reader, value, current(reader), SJ_KEY_LIST(keys)));
+    SJ_TRY(sj_policy_object(reader, value, current_condition(reader), SJ_KEY_LIST(keys)));
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
         subject_count += json_object_get(value, subjects[i]) != NULL;
     }
@@ -177,11 +177,11 @@ static sj_status read_condition(sj_policy_reader *reader, json_t *value)
             "\"caller\" and \"call\" is needed");
     }
     if (json_object_get(value, "duration") != NULL) {
-        current(reader)->subject = SJ_CONDITION_DURATION;
+        current_condition(reader)->subject = SJ_CONDITION_DURATION;
     } else if (json_object_get(value, "call") != NULL) {
-        current(reader)->subject = SJ_CONDITION_CALL;
+        current_condition(reader)->subject = SJ_CONDITION_CALL;
     }
-    const bool is_name = current(reader)->text.text != NULL;
+    const bool is_name = current_condition(reader)->text.text != NULL;
     const bool has_kind =
         json_object_get(value, "argument") != NULL || json_object_get(value, "result") != NULL;
     if ((json_object_get(value, "as") != NULL) != has_kind) {
@@ -213,7 +213,7 @@ sj_status sj_policy_read_conditions(sj_policy_reader *reader, json_t *list, bool
         sj_policy_enter(reader, NULL, i);
         SJ_TRY(read_condition(reader, json_array_get(list, i)));
         if (changes) {
-            SJ_TRY(check_change(reader, rule));
+            SJ_TRY(check_is_evaluable(reader, rule));
         }
         rule->condition_count++;
         sj_policy_leave(reader);

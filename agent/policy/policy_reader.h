@@ -28,13 +28,14 @@ typedef enum sj_policy_kind {
     SJ_KEY_BOOLEAN,    /* the member becomes 0 or 1 */
     SJ_KEY_TRUE,       /* true only: the member becomes 1 */
     SJ_KEY_NUMBER,     /* a whole number from `least` to `most` */
-    SJ_KEY_WORD,       /* one of `words` from index `least` to `most` - 1: the member becomes it */
-    SJ_KEY_TIME,       /* at least `least` nanoseconds */
-    SJ_KEY_SIZE,       /* from `least` to `most` bytes */
-    SJ_KEY_TEXT,       /* at least `least` bytes, and a NUL; a member without bytes: any text */
-    SJ_KEY_PATTERN,    /* the member is a sj_pattern */
-    SJ_KEY_PATTERNS,   /* the member is an array of them; its count has a member of its own */
-    SJ_KEY_NAMES       /* patterns in the program's format: one after the other, each with a NUL */
+    SJ_KEY_WORD, /* one of `words` from index `least` to `most` - 1: the member becomes the index */
+    SJ_KEY_TIME, /* at least `least` nanoseconds */
+    SJ_KEY_SIZE, /* from `least` to `most` bytes */
+    SJ_KEY_TEXT, /* at least `least` bytes, and a NUL; a member without bytes: any text */
+    SJ_KEY_PATTERN,  /* the member is a sj_pattern */
+    SJ_KEY_PATTERNS, /* the member is an array of sj_pattern; `count_offset`: the member that counts
+                        them */
+    SJ_KEY_NAMES     /* patterns in the program's format: one after the other, each with a NUL */
 } sj_policy_kind;
 
 /* A key, and the member of a structure that stores its value; a number may have any width. */
@@ -65,7 +66,7 @@ typedef struct sj_policy_key {
 /* Reports an error at the current value, or at its key. Returns SJ_EINVAL. */
 __attribute__((format(printf, 3, 4))) sj_status
 sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...);
-/* Keep `path` up to date; `key` NULL: element `index` of a list. */
+/* Append a step to `path`, and remove the last one. `key` NULL: element `index` of a list. */
 void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index);
 void sj_policy_leave(sj_policy_reader *reader);
 

@@ -46,7 +46,7 @@ static sj_status read_actions(sj_policy_reader *reader, void *target, json_t *va
     return SJ_OK;
 }
 
-/* Checks that an event has what it needs. */
+/* Checks that the trigger has the keys that its event requires. */
 static sj_status check_trigger(sj_policy_reader *reader, const sj_trigger *trigger, json_t *value)
 {
     const char *event = sj_trigger_event_text(trigger->event);

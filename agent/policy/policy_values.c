@@ -146,7 +146,7 @@ static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
     return SJ_OK;
 }
 
-/* Parses a rule with only a function: debug data describe its values. */
+/* Parses a rule with only a function. The types of its values come from debug data. */
 static sj_status read_typed(sj_policy_reader *reader, size_t row)
 {
     sj_value_rules *rules = reader->policy->selection.values;
@@ -167,7 +167,7 @@ static sj_status read_typed(sj_policy_reader *reader, size_t row)
     return SJ_OK;
 }
 
-/* Conditions of a rule that counts registers must count registers, too. */
+/* Checks that the conditions number arguments by registers, as the rule does. */
 static sj_status check_registers(sj_policy_reader *reader)
 {
     const sj_value_rule *rule = current_rule(reader);
@@ -182,8 +182,8 @@ static sj_status check_registers(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* Checks that some kind of function obeys the rule. */
-static sj_status check_obeyed(sj_policy_reader *reader)
+/* Checks that at least one language allows the change. */
+static sj_status check_change_possible(sj_policy_reader *reader)
 {
     const sj_value_rule *rule = current_rule(reader);
     const sj_change_obstacle java = sj_change_obstacle_find(rule, SJ_LINK_LANGUAGE_JVM);
@@ -197,7 +197,7 @@ static sj_status check_obeyed(sj_policy_reader *reader)
                           sj_change_obstacle_texts[java]);
 }
 
-/* Parses the rest of a rule that counts registers: one value, by its number. */
+/* Parses the other keys of a rule about one value, whose argument is numbered by registers. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
     const bool is_errno = json_object_get(value, "errno") != NULL;
@@ -226,7 +226,7 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
     if (change != NULL) {
         sj_policy_enter(reader, "change", 0);
         SJ_TRY(sj_policy_read_change(reader, change));
-        SJ_TRY(check_obeyed(reader));
+        SJ_TRY(check_change_possible(reader));
         sj_policy_leave(reader);
     }
     current_rule(reader)->stored = current_rule(reader)->descriptor;
@@ -236,7 +236,7 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
     return SJ_OK;
 }
 
-/* Parses the conditions of a signature's values: their arguments count like its parameters. */
+/* Parses the conditions of a rule with a signature. They number arguments like its parameters. */
 static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
                                         const sj_signature *signature)
 {
@@ -273,8 +273,9 @@ static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
 /* Adds a rule for one value of a signature. The first one uses the rule that was parsed from the
  * row, the others a copy of it. */
 static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
-                                 const sj_signature *signature, const sj_signature_value *of,
-                                 size_t row, uint8_t limit)
+                                 const sj_signature *signature,
+                                 const sj_signature_value *parameter_value, size_t row,
+                                 uint8_t limit)
 {
     sj_value_rule *rule = current_rule(reader);
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
@@ -287,15 +288,15 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
                                   sizeof(rule->name)));
         }
     }
-    rule->descriptor = of->place;
-    rule->stored = of->source;
+    rule->descriptor = parameter_value->place;
+    rule->stored = parameter_value->source;
     rule->is_source = true;
-    rule->limit = !sj_value_is_text(sj_value_kind_of(of->place)) ? 0
-                  : of->limit > limit                            ? of->limit
-                                                                 : limit;
-    rule->length_place = of->length;
-    rule->filled = of->filled;
-    rule->filled_place = of->filled_place;
+    rule->limit = !sj_value_is_text(sj_value_kind_of(parameter_value->place)) ? 0
+                  : parameter_value->limit > limit ? parameter_value->limit
+                                                   : limit;
+    rule->length_place = parameter_value->length;
+    rule->filled = parameter_value->filled;
+    rule->filled_place = parameter_value->filled_place;
     SJ_TRY(read_source_conditions(reader, value, signature));
     finish_rule(rule, row);
     SJ_TRY(check_capacity(reader));
@@ -303,7 +304,7 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
     return SJ_OK;
 }
 
-/* Parses the rest of a rule in source order: a value per parameter. */
+/* Parses the other keys of a rule with a signature, and adds a rule for each of its values. */
 static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t row)
 {
     const char *text = json_string_value(json_object_get(value, "signature"));
@@ -319,7 +320,7 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
                               "\"argument\", \"result\" and \"change\"; its \"when\" is a list");
     }
     const char *function = current_rule(reader)->function.text;
-    const uint8_t limit = current_rule(reader)->limit; /* applies to all its texts */
+    const uint8_t limit = current_rule(reader)->limit; /* applies to all texts of the signature */
     sj_policy_enter(reader, "signature", 0);
     if (text == NULL) {
         return sj_policy_fail(reader, false, "a text such as \"(path:str, flags:hex) -> int\"");

@@ -83,7 +83,7 @@ static sj_status read_delayed_free(sj_policy_reader *reader, void *target, json_
                : sj_policy_object(reader, value, settings, SJ_KEY_LIST(quarantine_keys));
 }
 
-/* Only objects whose free is delayed can report virtual calls. */
+/* Virtual calls are detected only on objects whose free is delayed. */
 static sj_status read_vtables(sj_policy_reader *reader, void *target, json_t *value)
 {
     sj_zombie_settings *settings = target;
@@ -124,7 +124,7 @@ static sj_status read_heap(sj_policy_reader *reader, void *target, json_t *value
     }
     for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
         if (json_object_get(value, instead[i]) != NULL) {
-            settings->one_in = ONE_IN_MOST; /* if it is not given */
+            settings->one_in = ONE_IN_MOST; /* almost no sampling; "one_in" overrides it */
         }
     }
     return sj_policy_object(reader, value, settings, SJ_KEY_LIST(heap_keys));

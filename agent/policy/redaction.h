@@ -6,7 +6,7 @@
 
 enum { SJ_REDACTED_FUNCTIONS = 32, SJ_REDACTION_TEXT_BYTES = 64 };
 
-/* Bits of what frames leave out. */
+/* Bits that say what frames leave out. */
 enum { SJ_REDACT_COMMAND_LINES = 1, SJ_REDACT_PATHS = 2 };
 
 typedef struct sj_redaction {
@@ -22,7 +22,7 @@ unsigned sj_redaction_bits(const sj_redaction *redaction);
 /* True if two policies leave out the same things. */
 bool sj_redaction_same(const sj_redaction *left, const sj_redaction *right);
 
-/* Lists what is left out: "values,paths,command_lines"; "" if nothing is. */
+/* Writes what is left out, such as "values,paths,command_lines"; "" if nothing is left out. */
 void sj_redaction_describe(const sj_redaction *redaction, char text[SJ_REDACTION_TEXT_BYTES]);
 
 /* True if one of `count` patterns names a function. A call into a library (LIBRARY!FUNCTION) is

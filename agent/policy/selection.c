@@ -72,8 +72,8 @@ static bool names_function(const sj_pattern *patterns, size_t count, const char 
     return false;
 }
 
-/* True for modules that the agent itself depends on, whatever the user asks for. */
-static bool is_untouchable(const char *path)
+/* True for modules that the agent itself depends on. They are never recorded. */
+static bool is_never_recorded(const char *path)
 {
     static const char *const names[] = {"ld-linux",   "ld.so",      "libc.so",    "libc-",
                                         "libpthread", "linux-vdso", "libsojourn-"};
@@ -86,8 +86,8 @@ static bool is_untouchable(const char *path)
     return path[0] == '\0';
 }
 
-/* True for functions of a runtime's library that find methods, if that library is recorded: they
- * are not the program's own. */
+/* True for the library of a runtime that finds methods, while the runtime's methods are recorded
+ * where they are dispatched. */
 static bool is_dispatcher(const sj_selection *selection, const char *name)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
@@ -111,17 +111,18 @@ bool sj_selection_is_launcher(const char *path)
     return false;
 }
 
-/* True for code that a runtime compiled ahead of time: the runtime reports its methods itself. */
+/* True for files with code that a runtime compiled ahead of time. The runtime reports its
+ * methods. */
 static bool is_precompiled(const char *name)
 {
-    static const char ending[] = ".so";
+    static const char so_suffix[] = ".so";
     const size_t bytes = strlen(name);
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        const char *const *of = sj_runtimes[i]->endings;
-        for (; of != NULL && *of != NULL; of++) {
-            const size_t all = strlen(*of) + sizeof(ending) - 1;
-            if (bytes > all && strncmp(name + bytes - all, *of, strlen(*of)) == 0 &&
-                strcmp(name + bytes - (sizeof(ending) - 1), ending) == 0) {
+        const char *const *ending = sj_runtimes[i]->endings;
+        for (; ending != NULL && *ending != NULL; ending++) {
+            const size_t all = strlen(*ending) + sizeof(so_suffix) - 1;
+            if (bytes > all && strncmp(name + bytes - all, *ending, strlen(*ending)) == 0 &&
+                strcmp(name + bytes - (sizeof(so_suffix) - 1), so_suffix) == 0) {
                 return true;
             }
         }
@@ -131,7 +132,7 @@ static bool is_precompiled(const char *name)
 
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main)
 {
-    if (!is_main && is_untouchable(path)) {
+    if (!is_main && is_never_recorded(path)) {
         return false;
     }
     if (is_dispatcher(selection, file_name(path)) || is_precompiled(path)) {
@@ -147,8 +148,9 @@ bool sj_selection_wants_module(const sj_selection *selection, const char *path, 
     return is_program || selection->all_libraries || !(is_main || sj_is_system_library(path));
 }
 
-/* True for libraries that every program may use, whichever package they come from. */
-static bool is_foundation(const char *name)
+/* True for libraries that many programs use: not a program's own, whichever package contains them.
+ * */
+static bool is_common_library(const char *name)
 {
     static const char *const names[] = {"libstdc++", "libgcc_s", "libm.so", "libm-", "libdl.so",
                                         "librt.so",  "libgtk",   "libgdk",  "libQt", "libresolv"};
@@ -167,8 +169,8 @@ static bool is_foundation(const char *name)
 
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path)
 {
-    return selection->module_count == 0 && !is_untouchable(path) &&
-           !is_foundation(file_name(path)) && !is_precompiled(path) &&
+    return selection->module_count == 0 && !is_never_recorded(path) &&
+           !is_common_library(file_name(path)) && !is_precompiled(path) &&
            !names_file(selection->modules_excluded, selection->modules_excluded_count, path);
 }
 
@@ -308,7 +310,7 @@ uint32_t sj_selection_dispatch_bits(const sj_selection *selection)
     return bits;
 }
 
-static bool names_any(const sj_selection *selection, const char *const *endings)
+static bool names_an_ending(const sj_selection *selection, const char *const *endings)
 {
     for (size_t i = 0; i < selection->module_count; i++) {
         for (const char *const *ending = endings; ending != NULL && *ending != NULL; ending++) {
@@ -320,9 +322,9 @@ static bool names_any(const sj_selection *selection, const char *const *endings)
     return false;
 }
 
-/* True for names like Java's "Class.method(I)V", which need the descriptor to be recognised; false
- * for Go's "main.(*Server).Serve". */
-static bool is_of_descriptor(const char *name)
+/* True for names like Java's "Class.method(I)V", which have a descriptor. False for Go's
+ * "main.(*Server).Serve". */
+static bool has_descriptor(const char *name)
 {
     const size_t dot = strcspn(name, ".(");
     const char *descriptor = strchr(name + dot, '(');
@@ -335,7 +337,7 @@ static const char *runtime_of_pattern(const sj_pattern *pattern)
     if (sj_runtime_of_method(pattern->text, &place)) {
         return sj_runtimes[place]->monitor_bit != 0 ? sj_runtimes[place]->name : NULL;
     }
-    return is_of_descriptor(pattern->text) ? sj_runtimes[SJ_LINK_LANGUAGE_JVM]->name : NULL;
+    return has_descriptor(pattern->text) ? sj_runtimes[SJ_LINK_LANGUAGE_JVM]->name : NULL;
 }
 
 static bool asks_for_classes(const sj_runtime *runtime, const sj_runtime_selection *selection)
@@ -369,7 +371,8 @@ uint32_t sj_selection_runtime_bits(const sj_selection *selection)
     uint32_t bits = sj_selection_dispatch_bits(selection);
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         const sj_runtime *runtime = sj_runtimes[i];
-        const bool with_system = selection->all_libraries || names_any(selection, runtime->endings);
+        const bool with_system =
+            selection->all_libraries || names_an_ending(selection, runtime->endings);
         bits |= selection->runtimes[i].dispatch ? 0 : runtime->patched_bit;
         bits |= selection->runtimes[i].classes.ancestor_count != 0 ? runtime->lineage_bit : 0;
         bits |= runtime->monitor_bit | (with_system ? runtime->system_bit : 0);

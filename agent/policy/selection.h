@@ -1,7 +1,7 @@
 /* Selection: the modules and functions of a program that are recorded.
  *
- * By default these are the program itself and its own libraries: those outside system directories,
- * and those that the registry knows to be the program's (registry/own_libraries.h). The loader,
+ * The default is the program itself and its own libraries: libraries outside system directories,
+ * and libraries that the registry knows to be the program's (registry/own_libraries.h). The loader,
  * libc and Sojourn's agent are never recorded. Immutable once filled; thread-safe. */
 #ifndef SJ_AGENT_POLICY_SELECTION_H
 #define SJ_AGENT_POLICY_SELECTION_H
@@ -61,12 +61,12 @@ void sj_selection_free(sj_selection *selection);
 /* True if a module is recorded, by its path. */
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main);
 
-/* True if a system library is recorded in case it is the program's own. The caller decides that.
- * Never true for the C and C++ libraries, toolkits, runtimes with methods of their own, and
- * modules that the policy excludes or does not name. */
+/* True if a system library is recorded in case it is the program's own; the caller decides that.
+ * Never true for the C and C++ libraries, toolkits, runtimes with methods of their own, or modules
+ * that the policy excludes. Never true if the policy names modules. */
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path);
 
-/* True if two selections want the same modules; the same of everything. Both ignore the map
+/* True if two selections want the same modules, or the same of everything. Both ignore the map
  * file. */
 bool sj_selection_same_modules(const sj_selection *left, const sj_selection *right);
 bool sj_selection_same(const sj_selection *left, const sj_selection *right);
@@ -95,9 +95,9 @@ bool sj_selection_wants_class(const sj_selection *selection, sj_link_language la
 bool sj_selection_wants_method(const sj_selection *selection, const char *name);
 
 /* For containers whose methods arrive class by class. sj_selection_has_system is true if classes of
- * the system are recorded like all others: all libraries, or modules by name, are wanted.
+ * the system are recorded like all others, because the policy wants all libraries or names modules.
  * sj_selection_wants_class_in decides about all methods of a class, sj_selection_wants_method_in
- * about one method of such a class. In the program's own container (`is_main`), only classes that
+ * about one method of a wanted class. In the program's own container (`is_main`), only classes that
  * the policy names belong to the system. */
 bool sj_selection_has_system(const sj_selection *selection);
 bool sj_selection_wants_class_in(const sj_selection *selection, sj_link_language language,
@@ -111,7 +111,7 @@ bool sj_selection_wants_method_in(const sj_selection *selection, sj_link_languag
 bool sj_selection_has_receivers(const sj_selection *selection);
 bool sj_selection_needs_classes(const sj_selection *selection);
 
-/* Returns the name of a runtime if the selection names methods of it that are in no file; else
+/* Returns the name of a runtime if the selection asks for methods of it that no file contains; else
  * NULL. */
 const char *sj_selection_names_methods(const sj_selection *selection);
 
@@ -119,14 +119,15 @@ const char *sj_selection_names_methods(const sj_selection *selection);
  * dispatched; 0: none. */
 uint32_t sj_selection_dispatch_bits(const sj_selection *selection);
 
-/* Returns those bits, and the bits of everything else that runtimes do in a recording. */
+/* Returns the bits of sj_selection_dispatch_bits and of everything else that runtimes do in a
+ * recording. */
 uint32_t sj_selection_runtime_bits(const sj_selection *selection);
 
 /* Sets the source of information about classes for all class filters; borrowed. */
 void sj_selection_set_classes(sj_selection *selection, sj_class_find find, void *context);
 
 /* True if a program is the runtime of other programs, by its file name. Its own functions are then
- * recorded like those of a system library. The methods that it runs get their names only later. */
+ * recorded like those of a system library. */
 bool sj_selection_is_launcher(const char *path);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the word that differs from `word` by at most two letters, and by less than half of it;
- * else NULL. */
+/* Returns the word that differs from `word` by the fewest letters: at most two, and fewer than its
+ * length. NULL: none. */
 const char *sj_suggest(const char *word, const char *const *words, size_t count);
 
 #endif

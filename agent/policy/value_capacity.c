@@ -39,7 +39,7 @@ static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t manage
     const sj_rule_set named = sj_value_rules_match(rules, pattern);
     uint8_t places[SJ_PLACES_PER_FUNCTION];
     if (!sj_rule_set_has(&named, rule)) {
-        return true; /* the policy redacts it */
+        return true; /* the policy redacts the texts of the function */
     }
     if (is_method(pattern)) {
         const sj_rule_set managed = sj_value_rules_of_managed(rules, &named);
@@ -51,7 +51,7 @@ static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t manage
     }
     *most = SJ_PLACES_PER_FUNCTION;
     if (rules->items[rule].is_cpu) {
-        return true; /* its place precedes those of values */
+        return true; /* CPU time has a place of its own, before the values */
     }
     sj_value_rules_list(rules, &named, places, 0, SJ_PLACES_PER_FUNCTION);
     return sj_value_rules_have_capacity(rules, rule, places);

@@ -5,15 +5,14 @@
 #include "agent/policy/value_rules.h"
 
 /* Lists in `places` what the matched rules record of a method of Mono or Java, up to `capacity`
- * values. Places of text lengths, which only native functions have, stay in the list without using
- * capacity. Unused elements become 0. Thread-safe. */
+ * values. Places of text limits use no capacity. Unused elements become 0. Thread-safe. */
 void sj_value_capacity_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
                                     size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* Calls `visit` with a sentence for each rule whose values do not fit into the functions that its
- * pattern names. Earlier rules use up the capacity. It needs no program: it asks for each
- * pattern which rules match it. `managed_values` is the number of values that are recorded of a
- * method. NULL is the empty list. The text is borrowed for the call. Thread-safe. */
+/* Calls `visit` with a sentence for each rule whose value does not fit into the functions that its
+ * pattern names. Earlier rules have used up the capacity. Compares patterns only, so it needs no
+ * program. `managed_values`: the number of values that are recorded of a method. `rules` may be
+ * NULL. The text is borrowed for the call. Thread-safe. */
 void sj_value_capacity_each_crowded(const sj_value_rules *rules, size_t managed_values,
                                     void *context, void (*visit)(void *context, const char *text));
 

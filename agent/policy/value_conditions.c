@@ -47,7 +47,7 @@ static bool real_holds(const sj_value_condition *condition, const sj_block_value
     memcpy(&real, &value->bits, sizeof(real));
     memcpy(&single, &value->bits, sizeof(single));
     real = sj_value_kind_of(value->descriptor) == SJ_VALUE_FLOAT ? (double)single : real;
-    /* NaN equals no number, and is neither less nor greater. */
+    /* NaN is unequal to every number, and neither less nor greater. */
     return real == real
                ? holds(condition->comparison, (real > condition->real) - (real < condition->real))
                : condition->comparison == SJ_VALUE_UNEQUAL;

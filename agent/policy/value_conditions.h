@@ -37,7 +37,7 @@ typedef struct sj_value_condition {
     sj_pattern text; /* operand for texts, threads and callers */
 } sj_value_condition;
 
-/* Data of a call at its exit, or at its entry for rules that the entry can decide. */
+/* Data of a call at its exit, or at its entry for rules that depend on the entry only. */
 typedef struct sj_call_facts {
     const sj_block_value *values; /* as recorded; a later value replaces an earlier one */
     size_t value_count;

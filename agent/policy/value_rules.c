@@ -104,11 +104,11 @@ bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right)
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others)
 {
     for (size_t i = 0; others != NULL && i < others->count; i++) {
-        bool is_there = others->items[i].changes || atomic_load(&others->items[i].is_withdrawn);
-        for (size_t j = 0; !is_there && rules != NULL && j < rules->count; j++) {
-            is_there = sj_value_rule_same(&others->items[i], &rules->items[j]);
+        bool is_recorded = others->items[i].changes || atomic_load(&others->items[i].is_withdrawn);
+        for (size_t j = 0; !is_recorded && rules != NULL && j < rules->count; j++) {
+            is_recorded = sj_value_rule_same(&others->items[i], &rules->items[j]);
         }
-        if (!is_there) {
+        if (!is_recorded) {
             return false;
         }
     }
@@ -165,7 +165,7 @@ sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol
     return matched;
 }
 
-/* True if a rule needs a text of the program, or lets debug data choose what it reads. */
+/* True if the program must read a text for the rule, or if debug data choose what is read. */
 static bool reads_text(const sj_value_rule *rule)
 {
     bool reads = rule->is_typed || sj_value_is_text(sj_value_kind_of(rule->descriptor)) ||
@@ -443,8 +443,9 @@ static void write_extended(const sj_typed_value *typed, const char *bytes, sj_bl
     value->text_bytes = (uint16_t)strlen(number);
 }
 
-/* Reads the bits of a value from the bytes at the address in its place. */
-static bool read_behind(const sj_typed_value *typed, const sj_block_value *from, uint64_t *bits)
+/* Reads the bits of a value from the bytes that the program copied from memory. Returns false if
+ * they are too few. */
+static bool read_pointed(const sj_typed_value *typed, const sj_block_value *from, uint64_t *bits)
 {
     uint64_t words[2] = {0, 0};
     const size_t bytes = typed->divided_by != 0 ? sizeof(words) : typed->bytes;
@@ -468,7 +469,7 @@ bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *f
         value->text = NULL;
         value->text_bytes = 0;
         value->note = SJ_VALUE_WHOLE;
-        if (!read_behind(typed, from, &bits)) {
+        if (!read_pointed(typed, from, &bits)) {
             return false;
         }
     } else if (kind == SJ_VALUE_STRING) {
@@ -492,8 +493,8 @@ bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *f
     return true;
 }
 
-/* Returns the index of a place whose value is recorded, not of one that only holds a length;
- * `used`: none. */
+/* Returns the index of a place whose value is recorded; `used`: none. Skips places that only hold a
+ * length. */
 static size_t find_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     size_t at = 0;
@@ -525,7 +526,7 @@ static uint8_t limit_in_force(const uint8_t *descriptors, size_t used)
     return 0;
 }
 
-/* Appends a place that a value is recorded from, once. */
+/* Appends a place unless it is listed already or the list is full. */
 static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, size_t capacity)
 {
     const uint8_t place =
@@ -537,7 +538,7 @@ static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, 
     return used + 1;
 }
 
-/* Appends the place of a rule's value. Before a text, appends its length and limit. */
+/* Appends the place of a rule's value; for a text, its limit and length before it. */
 static size_t list_value(const sj_value_rule *rule, uint8_t *descriptors, size_t used,
                          size_t capacity)
 {
@@ -565,15 +566,14 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
                          uint8_t *descriptors, size_t used, size_t capacity)
 {
     memset(descriptors + used, 0, capacity - used);
-    /* Before the conditions on the same texts, which only need their beginning. */
+    /* List these first: conditions on the same texts need only their beginning. */
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
         if (rule->limit != 0 || rule->length_place != 0 || rule->filled != 0) {
             used = list_value(rule, descriptors, used, capacity);
         }
     }
-    /* The values that a change's conditions need come first, because they are evaluated with the
-     * rule's own value. */
+    /* List values of conditions before the rule's own value, because they are evaluated with it. */
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
         for (size_t j = 0; j < rule->condition_count; j++) {
@@ -590,7 +590,7 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
     }
 }
 
-/* True if a listed text is as long as the rule asks, by the length that it names. */
+/* True if the listed text has at least the rule's limit, and its length. */
 static bool has_text(const sj_value_rule *rule, const uint8_t *places, size_t listed)
 {
     const uint8_t size = rule->filled != 0 ? rule->filled : (uint8_t)SJ_PLACE_LENGTH;
@@ -599,7 +599,7 @@ static bool has_text(const sj_value_rule *rule, const uint8_t *places, size_t li
            (from == 0 || (listed >= 2 && places[listed - 2] == size && places[listed - 1] == from));
 }
 
-/* True if the places of a function include what a rule needs. */
+/* True if the places of a function include the places of the rule. */
 static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     const bool is_errno = sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO;
@@ -651,7 +651,7 @@ bool sj_value_rule_is_late(const sj_value_rule *rule)
     return is_late;
 }
 
-static bool is_number_met(const sj_value_rule *rule, uint64_t number)
+static bool is_call_number_met(const sj_value_rule *rule, uint64_t number)
 {
     const sj_block_value value = {.descriptor = sj_value_descriptor(0, SJ_VALUE_ULONG),
                                   .bits = number};
@@ -668,7 +668,7 @@ bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_f
 {
     const sj_value_rule *rule = &rules->items[number];
     return sj_value_conditions_hold(rule->conditions, rule->condition_count, number, facts) &&
-           is_number_met(rule, atomic_fetch_add(&rules->met[number], 1) + 1);
+           is_call_number_met(rule, atomic_fetch_add(&rules->met[number], 1) + 1);
 }
 
 bool sj_value_rules_evaluate_calls(const sj_value_rules *rules)

@@ -50,8 +50,8 @@ typedef struct sj_value_rule {
     size_t condition_count;
     bool changes;              /* if its conditions hold, changes the call as `change` says */
     bool came_late;            /* added while the recording ran */
-    bool is_fresh;             /* added, and existing plans have not been checked for it */
-    bool is_former;            /* the current policy has no such rule, an earlier one had */
+    bool is_fresh;             /* added, and existing plans are not checked for it yet */
+    bool is_former;            /* an earlier policy had it, the current one does not */
     _Atomic bool is_withdrawn; /* its policy was refused: matches nothing */
     sj_value_change change;
 } sj_value_rule;
@@ -76,7 +76,7 @@ typedef struct sj_value_rules {
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions without capacity for the rule's value */
     /* the rule records nothing of some functions, whose texts are redacted */
     _Atomic bool is_redacted[SJ_VALUE_RULES];
-    /* Typed rules: functions whose positions other rules have already defined otherwise. */
+    /* Typed rules: functions for which other rules have defined positions differently. */
     _Atomic uint32_t settled[SJ_VALUE_RULES];
     /* Recorded functions that calls into libraries reach, whose results the rule does not
      * change. */
@@ -103,8 +103,8 @@ bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right
  * so that one can replace the other. */
 bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *right);
 
-/* True if a list records everything that the others record, regardless of changes. NULL is the
- * empty list. */
+/* True if a list records everything that `others` records, regardless of changes. NULL is the empty
+ * list. */
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others);
 
 /* Adds to a list in use the rules of `wanted` that it lacks. `wanted` is the current policy's list
@@ -191,13 +191,14 @@ void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
 
 /* True if one of the matched rules already records values of a function under positions that differ
- * from those of the debug data. */
+ * from the positions in the debug data. */
 bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Counts such a function for typed rules; for other rules, a function that has types already. */
+/* Counts a function that typed rules cannot use because of sj_value_rules_are_numbered. For other
+ * rules, counts a function that has types already. */
 void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused);
 
-/* Returns the matched rules whose positions differ from those of the debug data. */
+/* Returns the matched rules whose positions differ from the positions in the debug data. */
 sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Counts for typed rules whether the types of a function are known, and the state of its module's
@@ -209,8 +210,8 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
  * memory. Call it once per method. */
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Converts the content of a place to a value to store: `from` has the place as its descriptor. The
- * text of the result is that of `from`, of the type, or `number`. Returns false if the value is not
+/* Converts the content of a place to a value to store. `from` has the place as its descriptor. The
+ * text of the result is in `from`, in `typed`, or in `number`. Returns false if the value is not
  * there. */
 enum { SJ_TYPED_NUMBER_BYTES = SJ_LONG_DOUBLE_TEXT_BYTES };
 bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *from,
@@ -219,32 +220,33 @@ bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *f
 /* True if one of the matched rules sets results or skips calls. */
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Appends to `descriptors`, of which `used` are set, what must be recorded of a function for these
- * rules, each value once. Unused elements become 0. */
+/* Appends to `descriptors`, of which `used` are set, the places that must be recorded for the
+ * matched rules, each once. Unused elements become 0. */
 void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t *descriptors, size_t used, size_t capacity);
 
 /* True if a function with these places records a value. */
 bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place);
 
-/* True if the places of a function include what a rule needs, with texts as long as it asks. */
+/* True if the places of a function include the places of a rule, with at least its limit of texts.
+ * */
 bool sj_value_rules_have_capacity(const sj_value_rules *rules, size_t rule,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* Counts for typed rules a function with values in its debug data that are not recorded completely,
- * because capacity is missing. */
+/* Counts for typed rules a function that has values in its debug data for which capacity is
+ * missing. */
 void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);
 
-/* Counts a function for each rule whose value its places lack, or whose text they cut more than the
- * rule asks, or by another length. Rules with the same pattern are checked when they are parsed;
- * others meet only at the function. */
+/* Counts a function for each matched rule whose value is missing in `places`, or whose text is too
+ * short there or has another length. The parser has checked rules with the same pattern. Rules with
+ * different patterns can match the same function. */
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
 /* True if the rule keeps a value. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
-/* True if not every call meets the rule, so that the calls that do are its hits. */
+/* True if the rule has a condition, so only some calls are hits. */
 static inline bool sj_value_rule_has_condition(const sj_value_rule *rule)
 {
     return rule->own.comparison != SJ_VALUE_ALWAYS || rule->condition_count != 0;
@@ -254,21 +256,19 @@ static inline bool sj_value_rule_has_condition(const sj_value_rule *rule)
 bool sj_value_rule_is_late(const sj_value_rule *rule);
 
 /* True if a call meets all conditions of rule `number` on the whole call. Counts the call if it
- * meets all but the one on its number. Thread-safe. */
+ * meets all conditions except the one on its number. Thread-safe. */
 bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_facts *facts);
 
 /* True if a rule has conditions on the whole call; NULL is the empty list. */
 bool sj_value_rules_evaluate_calls(const sj_value_rules *rules);
 
-/* sj_value_rules_called_from gives the rules whose condition on the caller names a function. */
+/* Returns the rules whose condition on the caller names a function. */
 sj_rule_set sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol);
 
-/* sj_value_rules_settle: the plans that are there have been looked at. */
-/* Returns the rules whose condition on the caller matches a function. */
+/* Notes that existing plans have been checked for all rules. */
 void sj_value_rules_settle(sj_value_rules *rules);
 
-/* The words of a policy. */
-/* Notes that existing plans have been checked for all rules. */
+/* The words that a policy uses. */
 extern const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS];
 extern const char *const sj_value_comparison_words[SJ_VALUE_COMPARISONS];
 

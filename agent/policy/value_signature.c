@@ -26,12 +26,13 @@ typedef struct signature_reader {
     bool is_stack_lost; /* a structure of unknown size is on the stack */
     uint32_t position;  /* position of the current parameter, in source order */
     uint32_t result_kind;
-    uint8_t limit; /* from its brackets */
+    uint8_t limit; /* from the brackets of the current value */
     const char *length_name;
     size_t length_bytes;
     size_t named_count;
     named_parameter named[SJ_VALUE_LAST_POSITION];
-    named_parameter lengths[SJ_VALUE_LAST_POSITION + 1]; /* of each value: what its brackets name */
+    named_parameter
+        lengths[SJ_VALUE_LAST_POSITION + 1]; /* per value: the parameter that its brackets name */
     sj_signature *signature;
     sj_error *error;
 } signature_reader;
@@ -100,14 +101,15 @@ static uint32_t registers_of(sj_calling_convention convention, bool is_real)
                                                   : GENERAL_AAPCS64;
 }
 
-/* Returns the place of the next parameter; 0: it cannot be recorded. */
+/* Counts the register or stack word of the next parameter. Returns its place; 0: it cannot be
+ * recorded. */
 static uint8_t next_place(signature_reader *reader, uint32_t kind)
 {
     const bool is_real = sj_value_is_real(kind);
     const uint32_t registers = registers_of(reader->convention, is_real);
-    uint32_t *taken = is_real ? &reader->real : &reader->whole;
-    if (*taken < registers) {
-        return sj_value_descriptor(++*taken, kind);
+    uint32_t *used_registers = is_real ? &reader->real : &reader->whole;
+    if (*used_registers < registers) {
+        return sj_value_descriptor(++*used_registers, kind);
     }
     const uint32_t word = reader->stack++;
     return !reader->is_method && !reader->is_stack_lost && word < SJ_PLACE_STACK_WORDS
@@ -124,7 +126,7 @@ static void place_structure(signature_reader *reader)
     }
 }
 
-/* Counts the register that the parameter uses, and stores its value. */
+/* Counts the place of a parameter, and adds it to the signature if it is recorded. */
 static sj_status place_parameter(signature_reader *reader, uint32_t kind, bool is_recorded,
                                  const named_parameter *named)
 {
@@ -203,7 +205,7 @@ static sj_status read_size(signature_reader *reader, uint32_t *kind)
     return SJ_OK;
 }
 
-/* Turns a value into the content of its buffer at the exit, as long as the result says. */
+/* Makes a value the content of its buffer at the exit. The function's result is its length. */
 static sj_status fill_buffer(const signature_reader *reader, sj_signature_value *value)
 {
     const bool is_int = reader->result_kind == SJ_VALUE_INT || reader->result_kind == SJ_VALUE_UINT;
@@ -292,7 +294,7 @@ static sj_status read_parameters(signature_reader *reader)
                          reader->at);
 }
 
-/* Parses the result; `*kind` is KIND_VOID if the signature has none. */
+/* Parses the result. `*kind`: KIND_VOID if the signature has no result. */
 static sj_status read_result(signature_reader *reader, uint32_t *kind)
 {
     const char *word;
@@ -323,7 +325,8 @@ sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
     uint32_t kind = KIND_VOID;
     *signature = (sj_signature){0};
     reader.signature = signature;
-    /* The result comes first, because its address may use the first register. */
+    /* Parse the result first: if the caller passes an address for it, the address uses a register.
+     * */
     reader.at = end != NULL ? end + 1 : text + strlen(text);
     SJ_TRY(read_result(&reader, &kind));
     reader.result_kind = kind;

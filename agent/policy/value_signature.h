@@ -40,7 +40,7 @@ typedef struct sj_signature_value {
     uint8_t source; /* descriptor whose position counts parameters in source order */
     uint8_t limit;  /* sj_place_limit of a text; 0: the default */
     uint8_t length; /* place of the argument that holds its length; 0: NUL-terminated */
-    /* SJ_PLACE_FILLED or _INT: `place` is that of the result. The value is recorded at the exit,
+    /* SJ_PLACE_FILLED or _INT: `place` is the result's place. The value is recorded at the exit,
      * with the result as its length. 0: recorded at its own place. */
     uint8_t filled;
     uint8_t filled_place; /* place of the argument that points to the filled buffer */
@@ -57,10 +57,10 @@ static inline bool sj_signature_is_method(const char *function)
     return (function[0] == '-' || function[0] == '+') && function[1] == '[';
 }
 
-/* Parses `text`. `is_method`: a method of Objective-C, whose hidden parameters the planner counts;
- * a result in memory uses no register. Returns SJ_EINVAL with a message if the text is not a
- * signature, or if it asks for no value. The same holds if a value is too far on the stack (of a
- * method: on it) or after position SJ_VALUE_LAST_POSITION. */
+/* Parses `text`. `is_method`: a method of Objective-C; the planner counts its hidden parameters,
+ * and its result in memory uses no register. Returns SJ_EINVAL with a message if the text is not a
+ * signature, or has no value to record. Also if a value cannot be recorded: too far on the stack
+ * (of a method: on the stack), or after position SJ_VALUE_LAST_POSITION. */
 SJ_MUST_CHECK sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
                                            bool is_method, sj_signature *signature,
                                            sj_error *error);

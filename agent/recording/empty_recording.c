@@ -7,7 +7,7 @@
 
 enum { NAMES_BYTES = 640 };
 
-static unsigned long long number(uint64_t value)
+static unsigned long long printable(uint64_t value)
 {
     return (unsigned long long)value;
 }
@@ -31,11 +31,11 @@ static void explain_functions(const sj_registry_counters *registry, char *text, 
         snprintf(text, capacity,
                  "the policy selects none of the functions that can be hooked: "
                  "%llu of %llu are left out by it",
-                 number(registry->filtered), number(registry->functions));
+                 printable(registry->filtered), printable(registry->functions));
     } else {
         snprintf(text, capacity,
                  "none of %llu functions could be hooked; \"sojourn functions\" says why",
-                 number(registry->functions));
+                 printable(registry->functions));
     }
 }
 
@@ -47,17 +47,17 @@ static void explain_threads(sj_function_rules *rules, char *text, size_t capacit
     snprintf(text, capacity, "no thread matched --thread; threads were %s", names);
 }
 
-/* Also names low limits of the recorder, which can be the reason for missing calls. */
+/* If the recorder has low limits, names them, because they can cause missing calls. */
 static void explain_calls(const sj_registry_counters *registry, char *text, size_t capacity)
 {
     char limits[256];
     sj_own_limits_describe(limits, sizeof(limits));
     if (limits[0] != '\0') {
         snprintf(text, capacity, "no call of the %llu hooked functions reached the recorder; %s",
-                 number(registry->hooked), limits);
+                 printable(registry->hooked), limits);
     } else {
         snprintf(text, capacity, "none of the %llu hooked functions was called",
-                 number(registry->hooked));
+                 printable(registry->hooked));
     }
 }
 
@@ -84,9 +84,9 @@ void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_po
                  "no trigger fired, so the flight recorder shipped none of %llu calls; name one "
                  "in a policy (\"triggers\", see sojourn-policy(1)), or run \"sojourn trigger\" "
                  "meanwhile",
-                 number(summary->drain.calls));
+                 printable(summary->drain.calls));
     } else {
         snprintf(text, capacity, "the policy filtered all %llu calls",
-                 number(summary->drain.calls));
+                 printable(summary->drain.calls));
     }
 }

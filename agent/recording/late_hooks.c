@@ -6,7 +6,7 @@
 #include <signal.h>
 
 /* maximum time of one wait for a JVM that changes classes for the budget */
-#define LOOK_NS UINT64_C(1000000000)
+#define BUDGET_WAIT_NS UINT64_C(1000000000)
 
 typedef struct late_hooks {
     sj_pipeline *pipeline;
@@ -16,8 +16,8 @@ typedef struct late_hooks {
 
 static void hook_process(void *context, pid_t pid)
 {
-    late_hooks *self = context;
-    sj_pipeline *pipeline = self->pipeline;
+    late_hooks *hooking = context;
+    sj_pipeline *pipeline = hooking->pipeline;
     sj_registry *registry = pipeline->registry;
     uint64_t process = 0;
     sj_error error = {0};
@@ -29,29 +29,29 @@ static void hook_process(void *context, pid_t pid)
     }
     (void)!sj_drain_share_freed(pipeline->drain, process, &freed);
     const sj_status status =
-        sj_transition_process(registry, process, pid, &self->states, freed, &report, &error);
+        sj_transition_process(registry, process, pid, &hooking->states, freed, &report, &error);
     sj_unhooked_set_release(freed);
     (void)!sj_drain_catch_up(pipeline->drain, process);
     (void)!sj_registry_report_missed(registry, process, report.missed, report.missed_count,
                                      &reported);
     sj_transition_report_deinit(&report);
-    self->have_followed = self->have_followed && (status == SJ_OK || kill(pid, 0) != 0);
+    hooking->have_followed = hooking->have_followed && (status == SJ_OK || kill(pid, 0) != 0);
 }
 
 void sj_late_hooks_apply(sj_pipeline *pipeline)
 {
     const sj_program *program = pipeline->options.program;
-    late_hooks self = {.pipeline = pipeline, .have_followed = true};
+    late_hooks hooking = {.pipeline = pipeline, .have_followed = true};
     if ((program != NULL && program->agent != NULL) || !sj_registry_has_late(pipeline->registry)) {
         return;
     }
-    while (!sj_drain_suspend_budget(pipeline->drain, LOOK_NS)) {
-        /* the wait ends when the JVM has finished */
+    while (!sj_drain_suspend_budget(pipeline->drain, BUDGET_WAIT_NS)) {
+        /* ends when the JVM has finished its change */
     }
-    if (sj_registry_begin_late(pipeline->registry, &self.states) == SJ_OK) {
-        sj_each_process(pipeline->registry, hook_process, &self);
-        sj_registry_settle_late(pipeline->registry, self.have_followed);
+    if (sj_registry_begin_late(pipeline->registry, &hooking.states) == SJ_OK) {
+        sj_each_process(pipeline->registry, hook_process, &hooking);
+        sj_registry_settle_late(pipeline->registry, hooking.have_followed);
     }
-    sj_function_states_deinit(&self.states);
+    sj_function_states_deinit(&hooking.states);
     sj_drain_resume_budget(pipeline->drain);
 }

@@ -29,14 +29,14 @@ static bool contains(const left_list *list, pid_t pid)
     return false;
 }
 
-/* In an emulator, the agent is not at the place where detaching expects it. */
+/* In an emulator, a detach does not find the agent where it expects it. */
 static bool is_emulated(const sj_pipeline *pipeline)
 {
     return pipeline->options.program->agent != NULL;
 }
 
 /* Lists the living processes that joined. With fork-following, also lists forked processes that
- * have not joined yet. A process that is executing another program has no agent for a moment. */
+ * have not joined yet. It misses a process that is just executing another program. */
 static void list_living(sj_pipeline *pipeline, left_list *list)
 {
     left_list found = {.count = 0};
@@ -97,7 +97,7 @@ static bool detach_process(sj_pipeline *pipeline, pid_t pid)
     return true;
 }
 
-static void name(sj_recording_summary *summary, pid_t pid, const sj_proc_status *facts)
+static void add_left_name(sj_recording_summary *summary, pid_t pid, const sj_proc_status *facts)
 {
     if (summary->left_processes < SJ_LEFT_NAMED) {
         sj_left_process *left = &summary->left[summary->left_processes];
@@ -107,7 +107,7 @@ static void name(sj_recording_summary *summary, pid_t pid, const sj_proc_status 
     summary->left_processes++;
 }
 
-static void note(sj_pipeline *pipeline, pid_t pid, bool is_named)
+static void note_left(sj_pipeline *pipeline, pid_t pid, bool is_named)
 {
     sj_proc_status facts = {0};
     uint64_t number = 0;
@@ -115,7 +115,7 @@ static void note(sj_pipeline *pipeline, pid_t pid, bool is_named)
         facts = (sj_proc_status){0};
     }
     if (is_named) {
-        name(&pipeline->summary, pid, &facts);
+        add_left_name(&pipeline->summary, pid, &facts);
     }
     const sj_process_end end = {.disarm_reason = SJ_DISARM_LEFT};
     if (sj_registry_find_process(pipeline->registry, pid, &number) == SJ_OK ||
@@ -125,12 +125,12 @@ static void note(sj_pipeline *pipeline, pid_t pid, bool is_named)
     }
 }
 
-/* Leaves the processes that are not in `left` yet. Returns the number of other processes that may
- * still get an agent. */
-static size_t leave_new(sj_pipeline *pipeline, left_list *left, bool are_named)
+/* Detaches from the processes that are not in `left` yet, and adds them. Returns the number of
+ * other living processes; these may still get an agent. */
+static size_t detach_new(sj_pipeline *pipeline, left_list *left, bool are_named)
 {
     left_list list;
-    size_t waiting = 0;
+    size_t agentless_count = 0;
     list_living(pipeline, &list);
     for (size_t i = 0; i < list.count && left->count < PROCESSES_MAX; i++) {
         const pid_t pid = list.pids[i];
@@ -139,12 +139,12 @@ static size_t leave_new(sj_pipeline *pipeline, left_list *left, bool are_named)
         }
         if (detach_process(pipeline, pid)) {
             left->pids[left->count++] = pid;
-            note(pipeline, pid, are_named);
+            note_left(pipeline, pid, are_named);
         } else {
-            waiting += sj_proc_is_alive(pid);
+            agentless_count += sj_proc_is_alive(pid);
         }
     }
-    return waiting;
+    return agentless_count;
 }
 
 void sj_left_processes_leave(sj_pipeline *pipeline, bool are_named)
@@ -153,7 +153,7 @@ void sj_left_processes_leave(sj_pipeline *pipeline, bool are_named)
     left_list left = {.count = 0};
     for (int pass = 0; pass < PASSES; pass++) {
         const size_t known = left.count;
-        if (leave_new(pipeline, &left, are_named) == 0 && left.count == known) {
+        if (detach_new(pipeline, &left, are_named) == 0 && left.count == known) {
             break;
         }
         nanosleep(&pause, NULL);

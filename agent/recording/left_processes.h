@@ -1,6 +1,6 @@
-/* Leaves processes of a launched program whose recording ends before they do. These are processes
- * that outlive the first one, such as background servers and helpers. When the session reaches its
- * maximum size, they are all its processes. Used by the recording's thread only. */
+/* Detaches from processes of a launched program that continue after its recording, such as
+ * background servers and helpers. If the session reaches its maximum size, these are all processes
+ * of the program. Used by the recording's thread only. */
 #ifndef SJ_AGENT_RECORDING_LEFT_PROCESSES_H
 #define SJ_AGENT_RECORDING_LEFT_PROCESSES_H
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* Keeps the calls of hooked functions and returns their number. Skips a thread at the first
- * instruction of a function: it will record that entry itself. */
+ * instruction of a function, because its probe will record that entry. */
 static size_t name_calls(const sj_function_index *index, const sj_open_call *calls, size_t count,
                          sj_open_call_at_attach *named)
 {

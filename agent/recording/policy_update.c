@@ -36,7 +36,7 @@
 
 enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, MUTED_MAX = 1024 };
 
-#define LOOK_NS UINT64_C(1000000000) /* maximum time of one wait for the budget */
+#define BUDGET_WAIT_NS UINT64_C(1000000000) /* maximum time of one wait for the budget */
 
 /* The effects of a change, in all processes. */
 typedef struct change_sums {
@@ -127,8 +127,8 @@ static void note_text(void *sums, const char *text)
     note_problem(sums, text);
 }
 
-/* Makes all Java methods of a process record again that the budget had muted. In a process that
- * refuses it, they stay muted until another policy is set. */
+/* Unmutes all Java methods of a process that the budget had muted. If the process refuses, they
+ * stay muted until the next policy. */
 static void unmute_all(const sj_pipeline *pipeline, uint64_t process, pid_t pid,
                        sj_unhooked_set *freed, change_sums *sums)
 {
@@ -157,8 +157,8 @@ typedef struct reselection {
     change_sums *sums;
 } reselection;
 
-/* Applies the change to one process. Ignores errors of a process that ends meanwhile. */
-static void reselect_one(void *context, pid_t pid)
+/* Applies the change to one process. Errors of a process that has ended are ignored. */
+static void reselect_process(void *context, pid_t pid)
 {
     const reselection *wanted = context;
     sj_pipeline *pipeline = wanted->pipeline;
@@ -204,7 +204,8 @@ static void reselect_one(void *context, pid_t pid)
     sj_transition_report_deinit(&report);
 }
 
-/* Keeps the technique that the processes joined with. */
+/* Restores the settings of a runtime that were fixed when the processes joined. Reports the changes
+ * that the policy asked for. */
 static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *fixed,
                          sj_runtime_selection *selection, change_sums *sums)
 {
@@ -231,7 +232,6 @@ static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *
     }
 }
 
-/* Keeps all settings that were fixed when the processes joined. */
 static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, change_sums *sums)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
@@ -258,8 +258,8 @@ static sj_status need_values(sj_pipeline *pipeline, sj_error *error)
     return sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-/* Adds the policy's rules to those of all policies so far, and replaces the selection's rules by
- * the result. */
+/* Adds the policy's rules to the recording's list, which holds the rules of all earlier policies.
+ * Gives that list to the selection. */
 static sj_status add_values(sj_pipeline *pipeline, sj_selection *selection, change_sums *sums,
                             sj_error *error)
 {
@@ -296,7 +296,7 @@ static sj_status begin_changes(sj_pipeline *pipeline, const sj_policy *policy, s
     }
     SJ_TRY(need_values(pipeline, error));
     SJ_TRY(sj_changes_start(pipeline, wanted, pipeline->values, pipeline->ns_per_tick, error));
-    pipeline->changes.is_unsure = true; /* agents that have joined must open it */
+    pipeline->changes.is_unsure = true; /* joined agents must open the table */
     return SJ_OK;
 }
 
@@ -401,11 +401,12 @@ static void change_zombies(sj_pipeline *pipeline, const sj_policy *policy, chang
 }
 
 /* Applies `policy`, whose plans are selected, to the drain and the processes. */
-static sj_status follow(sj_pipeline *pipeline, const sj_policy *policy, sj_function_rules *rules,
-                        const sj_function_states *states, change_sums *sums, sj_error *error)
+static sj_status apply_policy(sj_pipeline *pipeline, const sj_policy *policy,
+                              sj_function_rules *rules, const sj_function_states *states,
+                              change_sums *sums, sj_error *error)
 {
     const sj_policy *before = pipeline->changes.policy;
-    /* Functions that the budget had unhooked are hooked again, too. */
+    /* A budget may have unhooked functions, which must be hooked again. */
     const bool same_hooks = states->renewed_count == 0 &&
                             sj_selection_same(&before->selection, &policy->selection) &&
                             before->budget_percent <= 0 && !pipeline->changes.is_unsure;
@@ -416,7 +417,7 @@ static sj_status follow(sj_pipeline *pipeline, const sj_policy *policy, sj_funct
     if (!same_hooks) {
         sj_registry_leave_out_none(pipeline->registry);
         reselection wanted = {.pipeline = pipeline, .states = states, .sums = sums};
-        sj_each_process(pipeline->registry, reselect_one, &wanted);
+        sj_each_process(pipeline->registry, reselect_process, &wanted);
     }
     if (sums->kept != 0) {
         note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");
@@ -441,9 +442,9 @@ static sj_status follow(sj_pipeline *pipeline, const sj_policy *policy, sj_funct
     return SJ_OK;
 }
 
-/* Replaces the current policy, which is no longer in use. */
-static void adopt(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
-                  uint64_t ticks, char *not_applied)
+/* Makes `policy` the current policy and reports it. Frees the former one. */
+static void set_current_policy(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
+                               uint64_t ticks, char *not_applied)
 {
     sj_policy_changes *changes = &pipeline->changes;
     pthread_mutex_lock(&changes->mutex);
@@ -518,10 +519,10 @@ static void replace_changes(const sj_pipeline *pipeline, sj_value_rules *changin
     }
 }
 
-/* Replaces the current policy by `policy`, and the rules that change calls by those it asks for.
- * Takes ownership of `policy` and `rules`. */
-static sj_status replace(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
-                         sj_value_rules *changing, change_sums *sums, sj_error *error)
+/* Replaces the current policy by `policy`, and the rules that change calls by `changing`. Takes
+ * ownership of `policy` and `rules`. */
+static sj_status replace_policy(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
+                                sj_value_rules *changing, change_sums *sums, sj_error *error)
 {
     sj_function_states states = {0};
     sj_status status = sj_registry_select(pipeline->registry, &policy->selection, rules, &states);
@@ -536,11 +537,12 @@ static sj_status replace(sj_pipeline *pipeline, sj_policy *policy, sj_function_r
     states.asks_agents = pipeline->changes.is_unsure;
     replace_changes(pipeline, changing, sums); /* from here on, nothing refuses the policy */
     sj_function_rules_keep_unchanging(rules, pipeline->rules);
-    status = follow(pipeline, policy, rules, &states, sums, error);
+    status = apply_policy(pipeline, policy, rules, &states, sums, error);
     sj_function_states_deinit(&states);
-    /* From here on all processes obey it. Some began earlier. */
-    adopt(pipeline, policy, rules, sj_clock_ticks(),
-          json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
+    /* From now on all processes follow the policy; some followed it earlier. */
+    set_current_policy(pipeline, policy, rules, sj_clock_ticks(),
+                       json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0)
+                                                               : NULL);
     return status;
 }
 
@@ -564,7 +566,8 @@ static void note_unmatched(const sj_pipeline *pipeline, change_sums *sums)
 }
 
 /* Applies a policy document. Writes a description of the result to `*reply` (allocated). */
-static sj_status change(sj_pipeline *pipeline, sj_slice document, char **reply, sj_error *error)
+static sj_status change_policy(sj_pipeline *pipeline, sj_slice document, char **reply,
+                               sj_error *error)
 {
     char unmatched[UNMATCHED_BYTES];
     sj_policy *policy = NULL;
@@ -580,7 +583,7 @@ static sj_status change(sj_pipeline *pipeline, sj_slice document, char **reply, 
     sj_value_rules_remember(pipeline->values, &pipeline->changes.values_before);
     sj_status allowed = begin_changes(pipeline, policy, error);
     if (allowed == SJ_OK) {
-        /* Now, while the rules in the list are still those of the current policy. */
+        /* Before the list gets the rules of the new policy. */
         sj_policy_change_settle(pipeline, unmatched, sizeof(unmatched));
         allowed = add_values(pipeline, &policy->selection, &sums, error);
     }
@@ -599,10 +602,10 @@ static sj_status change(sj_pipeline *pipeline, sj_slice document, char **reply, 
     note_loops(pipeline, policy, &sums);
     note_clock(pipeline, policy, &sums);
     change_zombies(pipeline, policy, &sums);
-    while (!sj_drain_suspend_budget(pipeline->drain, LOOK_NS)) {
-        /* the requester waits for the reply */
+    while (!sj_drain_suspend_budget(pipeline->drain, BUDGET_WAIT_NS)) {
+        /* the requester waits meanwhile */
     }
-    const sj_status status = replace(pipeline, policy, rules, changing, &sums, error);
+    const sj_status status = replace_policy(pipeline, policy, rules, changing, &sums, error);
     sj_value_rules_free(changing);
     sj_drain_resume_budget(pipeline->drain);
     if (status == SJ_OK) {
@@ -656,7 +659,7 @@ void sj_policy_change_apply(sj_pipeline *pipeline)
     if (document.data == NULL) {
         return;
     }
-    const sj_status status = change(pipeline, document, &reply, &error);
+    const sj_status status = change_policy(pipeline, document, &reply, &error);
     pthread_mutex_lock(&changes->mutex);
     free(changes->requested);
     changes->requested = NULL;

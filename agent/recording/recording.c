@@ -40,8 +40,8 @@
 enum {
     TICK_MS = 250,
     LAST_TICK_MS = 25, /* while the last processes of the program end or join */
-    LAST_MS = 250,     /* maximum time for that */
-    LAST_LOOK_MS = 10  /* time without processes after which none is expected */
+    LAST_MS = 250,     /* maximum time for that, without until_all_end */
+    LAST_CHECK_MS = 10 /* time without processes after which none is expected */
 };
 
 #define RELIEVE_NS UINT64_C(500000000)
@@ -204,7 +204,7 @@ static void report_progress(sj_recording *recording, sj_recording_phase phase)
     recording->pipeline->options.progress(recording->pipeline->options.context, &progress);
 }
 
-/* Forwards signals that reached only the recorder. Signals of the terminal reach the whole process
+/* Forwards signals that only the recorder received. Signals of the terminal reach the whole process
  * group, including the program. */
 static void handle_signals(sj_recording *recording)
 {
@@ -213,8 +213,8 @@ static void handle_signals(sj_recording *recording)
         const bool from_terminal = info.ssi_code == SI_KERNEL;
         if (recording->pipeline->options.attach_pid != 0 || recording->has_program_ended ||
             recording->is_delivering) {
-            /* The recorder does not end an attached process: any signal means leaving it. After the
-             * program's end its pid may be reused, so a signal means to stop waiting. */
+            /* The recorder does not end an attached process: any signal means detaching from it.
+             * After the program's end its pid may be reused, so a signal means to stop waiting. */
             recording->interrupts += info.ssi_signo != SIGINT;
         } else if (!from_terminal && recording->launch.pid > 0) {
             kill(recording->launch.pid, (int)info.ssi_signo);
@@ -223,8 +223,8 @@ static void handle_signals(sj_recording *recording)
     }
 }
 
-/* True if the process has ended. Asks the pidfd: wait4 on a running program would consume the stops
- * that belong to the thread that hooks and unhooks its functions. */
+/* True if the process has ended. Asks the pidfd: wait4 on a running program would also consume its
+ * ptrace stops, which belong to the thread that hooks and unhooks its functions. */
 static bool has_ended(int pidfd)
 {
     struct pollfd polled = {.fd = pidfd, .events = POLLIN};
@@ -250,7 +250,7 @@ static bool reap(sj_recording *recording, int pidfd)
 }
 
 /* Waits for a signal, the program's end or a request, at most `timeout_ms`. */
-static void wait_for_something(const sj_recording *recording, int pidfd, int timeout_ms)
+static void wait_for_event(const sj_recording *recording, int pidfd, int timeout_ms)
 {
     struct pollfd polled[] = {{.fd = recording->signals, .events = POLLIN},
                               {.fd = recording->pipeline->changes.wake, .events = POLLIN},
@@ -258,8 +258,8 @@ static void wait_for_something(const sj_recording *recording, int pidfd, int tim
     (void)poll(polled, sizeof(polled) / sizeof(polled[0]), timeout_ms);
 }
 
-/* Makes watched processes save memory when memory is short. Processes that allocate do it
- * themselves. Idle processes are shrunk from here. */
+/* Makes watched processes save memory when memory is short. A process that allocates does it
+ * itself; the recorder does it for idle processes. */
 static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
 {
     enum { IDLE_MOST = 64 };
@@ -276,28 +276,27 @@ static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
     }
 }
 
-/* When periodic work is due. */
-typedef struct rounds {
+/* Times at which periodic work is due. */
+typedef struct due_times {
     uint64_t next_pair_ns;
     uint64_t next_relief_ns;
-} rounds;
+} due_times;
 
-static rounds begin_rounds(void)
+static due_times first_due_times(void)
 {
-    return (rounds){.next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS};
+    return (due_times){.next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS};
 }
 
-/* Stops the changes of the overhead budget. */
-static void rest_budget(sj_recording *recording)
+static void suspend_budget(sj_recording *recording)
 {
     while (!sj_drain_suspend_budget(recording->pipeline->drain, TICK_MS * UINT64_C(1000000))) {
         report_progress(recording, SJ_PHASE_WAITING_FOR_BUDGET);
     }
 }
 
-/* Removes the hooks once the session has its maximum size, because nothing more can be stored. In
- * an emulated program they stay, and their records count as lost. */
-static void leave_full(sj_recording *recording)
+/* Removes the hooks once the session has its maximum size, because nothing more can be stored.
+ * Hooks of an emulated program stay, and their records count as lost. */
+static void leave_if_full(sj_recording *recording)
 {
     const sj_program *program = recording->pipeline->options.program;
     sj_frame_writer_counters counters;
@@ -310,20 +309,20 @@ static void leave_full(sj_recording *recording)
     recording->pipeline->summary.full_after_ns =
         sj_clock_ns(CLOCK_MONOTONIC) - recording->pipeline->start_clock.monotonic_ns;
     if (recording->pipeline->options.attach_pid == 0) {
-        rest_budget(recording);
+        suspend_budget(recording);
         sj_left_processes_leave(recording->pipeline, false);
     }
 }
 
 /* Does the periodic work while a program is recorded. */
-static void make_round(sj_recording *recording, rounds *due)
+static void do_periodic_work(sj_recording *recording, due_times *due)
 {
     if (sj_clock_ns(CLOCK_MONOTONIC) >= due->next_pair_ns) {
         due->next_pair_ns += SJ_CLOCK_PAIR_NS;
         sj_pipeline_send_clock(recording->pipeline);
     }
     relieve_memory(recording, &due->next_relief_ns);
-    leave_full(recording);
+    leave_if_full(recording);
     if (!atomic_load(&recording->is_full)) {
         sj_late_hooks_apply(recording->pipeline);
     }
@@ -332,17 +331,17 @@ static void make_round(sj_recording *recording, rounds *due)
 
 static void wait_for_program(sj_recording *recording)
 {
-    rounds due = begin_rounds();
+    due_times due = first_due_times();
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
     while (!reap(recording, pidfd)) {
-        wait_for_something(recording, pidfd, TICK_MS);
+        wait_for_event(recording, pidfd, TICK_MS);
         handle_signals(recording);
         sj_policy_change_apply(recording->pipeline);
         if (recording->interrupts >= 2) {
             recording->pipeline->summary.program_left = !reap(recording, pidfd);
             break;
         }
-        make_round(recording, &due);
+        do_periodic_work(recording, &due);
     }
     if (pidfd >= 0) {
         close(pidfd);
@@ -365,25 +364,25 @@ static bool do_others_exist(sj_recording *recording)
     if (sj_left_processes_exist(recording->pipeline)) {
         return true;
     }
-    wait_for_something(recording, -1, LAST_LOOK_MS);
+    wait_for_event(recording, -1, LAST_CHECK_MS);
     return sj_left_processes_exist(recording->pipeline) ||
            (recording->pipeline->options.until_all_end && do_other_programs_run(recording));
 }
 
-/* Records the other processes of a program whose first process has ended. Waits until they end, or
- * only as long as processes need that are about to end or join. */
+/* Records the other processes of a program whose first process has ended. With until_all_end, waits
+ * until they end; else at most LAST_MS, for processes that are about to end or join. */
 static void wait_for_others(sj_recording *recording)
 {
     const bool until_all_end = recording->pipeline->options.until_all_end;
     const uint64_t end_ns = sj_clock_ns(CLOCK_MONOTONIC) + LAST_MS * UINT64_C(1000000);
     const int interrupts = recording->interrupts;
-    rounds due = begin_rounds();
+    due_times due = first_due_times();
     while (recording->interrupts == interrupts &&
            (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) && do_others_exist(recording)) {
-        wait_for_something(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
+        wait_for_event(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
         handle_signals(recording);
         sj_policy_change_apply(recording->pipeline);
-        make_round(recording, &due);
+        do_periodic_work(recording, &due);
     }
 }
 
@@ -393,7 +392,7 @@ static void detach_processes(sj_recording *recording)
     enum { PROCESSES_MAX = 1024 };
     pid_t pids[PROCESSES_MAX];
     sj_recording_summary *summary = &recording->pipeline->summary;
-    rest_budget(recording);
+    suspend_budget(recording);
     const size_t count =
         sj_registry_list_living(recording->pipeline->registry, pids, PROCESSES_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -429,7 +428,7 @@ static void leave_others(sj_recording *recording)
         wait_for_others(recording);
     }
     if (sj_left_processes_exist(recording->pipeline)) {
-        rest_budget(recording);
+        suspend_budget(recording);
         sj_left_processes_leave(recording->pipeline, true);
     }
 }
@@ -454,8 +453,8 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     sj_status status = sj_attach_begin(pid, recording->agent_path,
                                        recording->pipeline->runtime_directory, &attach, error);
     const uint64_t ticks = sj_clock_ticks();
-    /* Without dispatch, bind before the commit: whenever the process is recorded, its methods
-     * then are, too. With dispatch, bind after it, because dispatch leads to hooks. */
+    /* Without dispatch, bind before the commit: so the methods of a recorded process are always
+     * recorded, too. With dispatch, bind after it, because dispatch leads to hooks. */
     const bool dispatches =
         sj_selection_dispatch_bits(&recording->pipeline->options.selection) != 0;
     /* Methods are not bound if calls are counted; the registry reports that. */
@@ -485,7 +484,6 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
         recording->pipeline->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
-        /* the process has ended, and was recorded */
         status = status == SJ_ECLOSED ? SJ_OK : status;
     }
     if (status == SJ_OK) {
@@ -503,8 +501,8 @@ static uint64_t cpu_ns_of(pid_t pid)
     return clock_getcpuclockid(pid, &clock) == 0 ? sj_clock_ns(clock) : 0;
 }
 
-/* Stores the CPU time of an attached process since it had `cpu_ns`. After its end, the last stored
- * value remains. */
+/* Stores the CPU time that an attached process used since it had `cpu_ns`. After its end, the last
+ * stored value remains. */
 static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
 {
     const uint64_t spent_ns = cpu_ns_of(recording->pipeline->options.attach_pid);
@@ -513,14 +511,15 @@ static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
     }
 }
 
-/* Records an attached process until it ends, a signal arrives or the time is up. */
+/* Records an attached process until it ends or executes another program, a signal arrives, or the
+ * duration is over. */
 static void wait_for_process(sj_recording *recording)
 {
     const pid_t pid = recording->pipeline->options.attach_pid;
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     const uint64_t duration_ns = recording->pipeline->options.duration_ms * UINT64_C(1000000);
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    rounds due = begin_rounds();
+    due_times due = first_due_times();
     const uint64_t cpu_ns = cpu_ns_of(pid);
     recording->pipeline->summary.program_left = true;
     while (recording->interrupts == 0 && !atomic_load(&recording->is_full)) {
@@ -534,7 +533,7 @@ static void wait_for_process(sj_recording *recording)
             const uint64_t left_ms = (duration_ns - (now_ns - start_ns)) / 1000000 + 1;
             wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
         }
-        wait_for_something(recording, pidfd, (int)wait_ms);
+        wait_for_event(recording, pidfd, (int)wait_ms);
         if (pidfd >= 0 ? has_ended(pidfd) : kill(pid, 0) != 0) {
             recording->pipeline->summary.program_left = false;
             break;
@@ -545,7 +544,7 @@ static void wait_for_process(sj_recording *recording)
         }
         handle_signals(recording);
         sj_policy_change_apply(recording->pipeline);
-        make_round(recording, &due);
+        do_periodic_work(recording, &due);
     }
     if (pidfd >= 0) {
         close(pidfd);
@@ -644,7 +643,7 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     SJ_TRY(sj_pipeline_start(recording->pipeline, &means, error));
     if (recording->pipeline->options.attach_pid != 0) {
         SJ_TRY(join_process(recording, error));
-        /* not earlier: the collector must not get a session that failed */
+        /* after the attach, so that the collector gets no session that failed */
         sj_uplink_release(recording->pipeline->uplink);
         wait_for_process(recording);
     } else {

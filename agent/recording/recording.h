@@ -135,7 +135,7 @@ typedef struct sj_recording_summary {
     sj_registry_counters registry;
 } sj_recording_summary;
 
-/* Lists what the program does not get of its policy, like sj_policy_missed. */
+/* Lists the parts of the policy that cannot take effect, like sj_policy_missed. */
 size_t sj_recording_missed(const sj_recording_options *options,
                            const char *texts[SJ_POLICY_MISSED]);
 
@@ -146,7 +146,7 @@ SJ_MUST_CHECK sj_status sj_recording_prepare(const sj_recording_options *options
 
 const sj_session_id *sj_recording_session(const sj_recording *recording);
 
-/* Runs the program to its end and delivers the rest. Blocks.
+/* Runs the program to its end and delivers the remaining frames. Blocks.
  *
  * Fails only before the program has started. Sets `*exec_errno` if the program could not be
  * executed. After the start it always succeeds, and the summary lists the problems. */

@@ -1,12 +1,12 @@
 /* Design notes
  *
- * Hooking and starting are measured parts of the program's CPU time. The rest is, for each pair of
- * probes, their own time and the program's time.
+ * The times for hooking, starting and watching are measured parts of the program's CPU time. The
+ * rest is, for each pair of probes, the probes' time and the program's own time.
  *
- * A pair costs about as much as one measured in a loop. A program's own time for each pair is
- * usually some nanoseconds. Of all ways to split the rest, the likeliest is chosen. Without that,
- * where probes took most of the time, a small error of their cost would be a large error of the
- * factor.
+ * A pair of probes costs about as much as a pair measured in a loop. The program's own time for
+ * each pair is usually some nanoseconds. This file chooses the likeliest way to split the rest. If
+ * it assumed the measured cost, a small error of that cost would become a large error of the factor
+ * where probes take most of the time.
  *
  * The constants were measured on programs of Debian (tests/bench/cost_line.py). */
 #include "agent/recording/recording_cost.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 
 /* Relative deviation of a pair's cost from the measured cost. Then the program's own time for each
- * pair: its median, and its deviation as the logarithm of a factor. */
+ * pair in ns: its median, and its deviation as the logarithm of a factor. */
 static const double price_error = 0.15;
 static const double own_ns = 13;
 static const double own_error = 0.6;
@@ -24,11 +24,11 @@ static const double least_price = 0.4;
 static const double most_price = 2.5;
 static const double price_step = 0.01;
 
-static const double most_of_all = 0.97;
+static const double most_added_share = 0.97;
 
-/* Monitors of freed memory measure their own time, but not the page faults on pages that they
- * guard. */
-static const double watch_that_counts = 0.02;
+/* If watching takes more than this share, the factor is a minimum: monitors of freed memory do not
+ * measure the page faults on pages that they guard. */
+static const double watch_share_limit = 0.02;
 
 uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost)
 {
@@ -40,12 +40,14 @@ static double square(double number)
     return number * number;
 }
 
-/* Returns how unlikely it is that a pair of probes costs `part` of the measured cost. */
-static double unlikely(double part, double pair_ns, double measured_ns)
+/* Returns the negative log-likelihood, up to a factor, that a pair of probes costs `part` of the
+ * measured cost. */
+static double unlikelihood(double relative_cost, double pair_ns, double measured_ns)
 {
-    const double own = pair_ns - part * measured_ns;
-    return own > 0 ? square((part - 1) / price_error) + square(log(own / own_ns) / own_error)
-                   : HUGE_VAL;
+    const double own = pair_ns - relative_cost * measured_ns;
+    return own > 0
+               ? square((relative_cost - 1) / price_error) + square(log(own / own_ns) / own_error)
+               : HUGE_VAL;
 }
 
 /* The likeliest relative cost, and the range that contains it with a probability of two thirds. */
@@ -57,18 +59,19 @@ static price_range find_price(double pair_ns, double measured_ns)
 {
     price_range found = {least_price, least_price, least_price};
     double least = HUGE_VAL;
-    for (double part = least_price; part <= most_price; part += price_step) {
-        const double now = unlikely(part, pair_ns, measured_ns);
-        found.best = now < least ? part : found.best;
-        least = now < least ? now : least;
+    for (double relative_cost = least_price; relative_cost <= most_price;
+         relative_cost += price_step) {
+        const double current = unlikelihood(relative_cost, pair_ns, measured_ns);
+        found.best = current < least ? relative_cost : found.best;
+        least = current < least ? current : least;
     }
     found.least = found.most = found.best;
     while (found.least > least_price &&
-           unlikely(found.least - price_step, pair_ns, measured_ns) <= least + 1) {
+           unlikelihood(found.least - price_step, pair_ns, measured_ns) <= least + 1) {
         found.least -= price_step;
     }
     while (found.most < most_price &&
-           unlikely(found.most + price_step, pair_ns, measured_ns) <= least + 1) {
+           unlikelihood(found.most + price_step, pair_ns, measured_ns) <= least + 1) {
         found.most += price_step;
     }
     return found;
@@ -89,9 +92,9 @@ void sj_recording_cost_settle(sj_recording_cost *cost)
     cost->most_probe_cpu_ns = (uint64_t)fmin(price.most * probes_ns, left_ns);
 }
 
-static double times_of(double all, double added)
+static double factor_of(double all, double added)
 {
-    return added > most_of_all * all ? 1 / (1 - most_of_all) : all / (all - added);
+    return added > most_added_share * all ? 1 / (1 - most_added_share) : all / (all - added);
 }
 
 double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least)
@@ -99,15 +102,15 @@ double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least)
     const double all = (double)cost->cpu_ns;
     const double added = (double)sj_recording_cost_cpu_ns(cost);
     const bool is_known = cost->cpu_ns != 0 && added > 0;
-    *at_least = is_known &&
-                (added > most_of_all * all || (double)cost->watch_cpu_ns > watch_that_counts * all);
-    return is_known ? times_of(all, added) : 0;
+    *at_least = is_known && (added > most_added_share * all ||
+                             (double)cost->watch_cpu_ns > watch_share_limit * all);
+    return is_known ? factor_of(all, added) : 0;
 }
 
 void sj_recording_cost_range(const sj_recording_cost *cost, double *least, double *most)
 {
     const double all = (double)cost->cpu_ns;
     const double others = (double)(sj_recording_cost_cpu_ns(cost) - cost->probe_cpu_ns);
-    *least = times_of(all, others + (double)cost->least_probe_cpu_ns);
-    *most = times_of(all, others + (double)cost->most_probe_cpu_ns);
+    *least = factor_of(all, others + (double)cost->least_probe_cpu_ns);
+    *most = factor_of(all, others + (double)cost->most_probe_cpu_ns);
 }

@@ -8,8 +8,8 @@
 /* Measured values, or estimates if the member says so. */
 typedef struct sj_recording_cost {
     uint64_t cpu_ns;       /* CPU time of the program, including recording; 0: unknown (attached) */
-    uint64_t probe_cpu_ns; /* part of it in probes: their number times the cost of one (estimate) */
-    /* the range that contains it with a probability of two thirds */
+    uint64_t probe_cpu_ns; /* part of it in probes: number times measured cost (estimate) */
+    /* the range that contains probe_cpu_ns with a probability of two thirds */
     uint64_t least_probe_cpu_ns, most_probe_cpu_ns;
     uint64_t probe_pairs;  /* number of probes, as pairs of an entry and an exit */
     uint64_t hook_cpu_ns;  /* part of it in hooking functions and rewriting Java classes */
@@ -24,16 +24,16 @@ typedef struct sj_recording_cost {
 uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost);
 
 /* Replaces `probe_cpu_ns`, which is the number of pairs times a measured cost, by the likeliest
- * value, given the program's CPU time. Also writes its range. Does nothing if the program's CPU
- * time is unknown. */
+ * value for the program's CPU time. Also writes its range. Does nothing if the program's CPU time
+ * is unknown. */
 void sj_recording_cost_settle(sj_recording_cost *cost);
 
 /* Estimates the factor between the program's CPU time and that of an unrecorded run. Returns 0 if
  * it is unknown.
  *
- * If less than 3 % of the time remains, that is less than the error of the measured parts: sets
- * `*at_least` and returns the minimum. Also sets `*at_least` if freed memory was watched for more
- * than 2 % of the time. Watching costs more than its monitors can measure. */
+ * Returns a minimum and sets `*at_least` if the program's own time seems to be less than 3 %: that
+ * is less than the error of the measured parts. Also sets `*at_least` if freed memory was watched
+ * for more than 2 % of the time: watching costs more than its monitors can measure. */
 double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least);
 
 /* Writes the range that contains the factor of sj_recording_cost_times with a probability of two

@@ -83,7 +83,8 @@ static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj
     return sj_frame_writer_remember(context, type, header, payload);
 }
 
-/* Loads the sealed blocks, which become a child session, as after a crash. */
+/* Loads the blocks of flight mode, and requests a dump that sends all of them as a child session.
+ * */
 static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim)
 {
     sj_session_id child;
@@ -103,7 +104,7 @@ static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *
                                    &child);
 }
 
-/* Recovers what the recorder held besides the arenas. */
+/* Recovers the data that the recorder kept outside of the arenas. */
 static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim *claim,
                               sj_error *error)
 {
@@ -226,8 +227,8 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
                                      sj_status_text(status));
 }
 
-/* Checks whether the session was announced. A session begins with its first frame, so without it
- * nothing is in the spool. */
+/* Writes to `*announced` whether the session's first frame was in the spool. Without that frame the
+ * spool is empty. */
 static sj_status was_announced(const sj_recovery_claim *claim, const sj_journal_data *journal,
                                bool *announced, sj_error *error)
 {

@@ -1,5 +1,5 @@
-/* The uplink of one session: says hello with the identity of the device and the session's secret,
- * to the first of the device's collectors that answers. */
+/* The uplink of one session. Its HELLO has the identity of the device and the session's secret. It
+ * goes to the first of the device's collectors that answers. */
 #ifndef SJ_AGENT_RECORDING_SESSION_UPLINK_H
 #define SJ_AGENT_RECORDING_SESSION_UPLINK_H
 

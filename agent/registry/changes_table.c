@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Rules end when their recorder has been dead for this long. */
+/* Rules end when their recorder has been dead for this long (in ns). */
 #define GRACE_NS 500e6
 
 _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
@@ -24,12 +24,12 @@ _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
 struct sj_changes_table {
     pthread_mutex_t mutex; /* protects the list of functions, `changing` and `woven` */
     sj_changes *shared;
-    sj_value_rules *rules;   /* the list of rules whose indices are the places in the table */
-    sj_value_rules *current; /* the rules in force; NULL: none */
-    size_t current_count;    /* number of those rules; the list may have grown since */
+    sj_value_rules *rules;   /* list of rules; an index in it is an index in the table */
+    sj_value_rules *current; /* list of the active rules; NULL: none */
+    size_t current_count;    /* number of active rules; the list may have grown since */
     double ns_per_tick;
-    sj_rule_set changing; /* rules that change something */
-    sj_rule_set woven;    /* those of them for which code was rewritten */
+    sj_rule_set changing;  /* rules that change calls */
+    sj_rule_set rewritten; /* rules for which Java code was rewritten */
     uint32_t used;
 };
 
@@ -74,7 +74,7 @@ static void fill_rule(sj_change_rule *to, const sj_value_rule *from, double ns_p
     memcpy(to->thrown, from->change.thrown, sizeof(to->thrown));
 }
 
-static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_tick)
+static void fill_table(sj_changes_table *table, sj_value_rules *rules, double ns_per_tick)
 {
     sj_changes *shared = table->shared;
     table->rules = sj_value_rules_share(rules);
@@ -94,15 +94,15 @@ static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_t
     atomic_store(&shared->is_on, 1);
 }
 
-/* Creates a zeroed file of the table's size and maps it. Returns 0 or an errno; on failure it
- * leaves no file. */
+/* Creates a zeroed file of the table's size and maps it. Returns 0, or an errno and leaves no file.
+ * */
 static int map_new(const char *path, sj_changes **shared)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
         return errno;
     }
-    /* Allocates the file's blocks: without disk space, writing through the mapping would raise
+    /* Allocate the file's blocks: without disk space, writing through the mapping would raise
      * SIGBUS. */
     int reason = posix_fallocate(file, 0, sizeof(sj_changes));
     void *mapped = MAP_FAILED;
@@ -130,8 +130,8 @@ static void free_table(sj_changes_table *table)
     free(table);
 }
 
-/* Renames the file when it is complete, so that agents that join meanwhile find a whole table or
- * none. */
+/* Renames the file when it is complete, so that an agent that joins finds a complete table or none.
+ * */
 sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                const char *program, double ns_per_tick, sj_changes_table **table,
                                sj_error *error)
@@ -153,7 +153,7 @@ sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *ru
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(reason));
     }
     snprintf(made->shared->program, sizeof(made->shared->program), "%s", program);
-    fill(made, rules, ns_per_tick);
+    fill_table(made, rules, ns_per_tick);
     if (rename(path, final) != 0) {
         const int refused = errno;
         unlink(path);
@@ -173,7 +173,7 @@ void sj_changes_table_free(sj_changes_table *table)
     free_table(table);
 }
 
-/* Returns the rules in a set that change something. */
+/* Returns the rules of a set that change calls. */
 static sj_rule_set changing_of(const sj_changes_table *table, const sj_rule_set *rules)
 {
     sj_rule_set changing = *rules;
@@ -193,7 +193,7 @@ static void set_rules(sj_changed_function *entry, const sj_rule_set *rules,
 }
 
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
-                          const sj_rule_set *callers, bool is_quiet, bool is_woven)
+                          const sj_rule_set *callers, bool is_quiet, bool is_rewritten)
 {
     uint32_t place = sj_changes_place(function);
     pthread_mutex_lock(&table->mutex);
@@ -201,8 +201,8 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
     const sj_rule_set changing_calls = changing_of(table, callers);
     const bool has_rules =
         !sj_rule_set_is_empty(&changing) || !sj_rule_set_is_empty(&changing_calls);
-    if (is_woven) {
-        sj_rule_set_add_all(&table->woven, &changing);
+    if (is_rewritten) {
+        sj_rule_set_add_all(&table->rewritten, &changing);
     }
     for (; has_rules && table->used < SJ_CHANGED_MOST;
          place = (place + 1) & (SJ_CHANGED_FUNCTIONS - 1)) {
@@ -230,8 +230,8 @@ void sj_changes_table_grow(sj_changes_table *table)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* True if code that was rewritten for one rule also serves the other. */
-static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
+/* True if the code that was rewritten for one rule can serve the other. */
+static bool can_share_code(const sj_value_rule *left, const sj_value_rule *right)
 {
     bool same = left->change.action == right->change.action &&
                 left->change.target == right->change.target &&
@@ -244,21 +244,22 @@ static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
     return same;
 }
 
-/* Finds the rule for place `of` of the table among the first `count` rules of a list. If several
- * rules match, returns the one with as many matching rules before it as the table's rule has. */
+/* Finds the rule for index `index` of the table among the first `count` rules of a list. The n-th
+ * of several equal rules corresponds to the n-th of them in the table. */
 static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_value_rules *rules,
-                                      size_t count, size_t of, bool is_woven)
+                                      size_t count, size_t index, bool is_rewritten)
 {
-    const sj_value_rule *like = &table->rules->items[of];
+    const sj_value_rule *wanted = &table->rules->items[index];
     size_t before = 0;
-    for (size_t i = 0; i < of; i++) {
+    for (size_t i = 0; i < index; i++) {
         before += table->rules->items[i].changes &&
-                  sj_value_rule_same_place(&table->rules->items[i], like);
+                  sj_value_rule_same_place(&table->rules->items[i], wanted);
     }
     for (size_t i = 0; i < count; i++) {
-        if (rules->items[i].changes && sj_value_rule_same_place(&rules->items[i], like) &&
+        if (rules->items[i].changes && sj_value_rule_same_place(&rules->items[i], wanted) &&
             before-- == 0) {
-            return !is_woven || does_same(&rules->items[i], like) ? &rules->items[i] : NULL;
+            return !is_rewritten || can_share_code(&rules->items[i], wanted) ? &rules->items[i]
+                                                                             : NULL;
         }
     }
     return NULL;
@@ -268,7 +269,8 @@ static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_va
 static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, double ns_per_tick)
 {
     const uint32_t version = atomic_load(&place->version);
-    /* Pairs with the probes, which discard what they read of a rule whose version changes. */
+    /* Probes read the version before and after a rule. They discard the rule if the versions
+     * differ or are uneven. */
     atomic_store(&place->version, version + 1);
     atomic_thread_fence(memory_order_seq_cst);
     place->descriptor = 0;
@@ -290,17 +292,17 @@ void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, si
     const size_t count = rules != NULL ? rules->count : 0;
     size_t wanted = 0;
     pthread_mutex_lock(&table->mutex);
-    const sj_rule_set woven = table->woven;
+    const sj_rule_set rewritten = table->rewritten;
     pthread_mutex_unlock(&table->mutex);
     *unknown = 0;
     for (size_t i = 0; i < count; i++) {
         wanted += rules->items[i].changes ? 1 : 0;
     }
     SJ_EACH_RULE (i, &table->changing) {
-        const bool is_woven = sj_rule_set_has(&woven, i);
+        const bool is_rewritten = sj_rule_set_has(&rewritten, i);
         const sj_value_rule *before =
             find_rule(table, table->current, table->current_count, i, false);
-        const sj_value_rule *rule = find_rule(table, rules, count, i, is_woven);
+        const sj_value_rule *rule = find_rule(table, rules, count, i, is_rewritten);
         const bool is_same = before != NULL && rule != NULL && sj_value_rule_same(before, rule);
         if (!is_same && before != rule) { /* an unchanged rule keeps its counts */
             rewrite_rule(&table->shared->rules[i], rule, table->ns_per_tick);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the path of the source file, in the folder of the class's package. Returns false if the
- * class file does not name it. */
+/* Writes the path of the source file: the package's folder and the file name. Returns false if the
+ * class file does not name its source. */
 static bool name_source(const sj_class_file *file, char path[2 * SJ_JAVA_NAME_BYTES])
 {
     char class_name[SJ_JAVA_NAME_BYTES];
@@ -80,31 +80,31 @@ typedef struct method_lines {
 
 static void add_line(void *context, uint32_t place, uint32_t line)
 {
-    method_lines *of = context;
+    method_lines *added_to = context;
     const sj_container_line added = {
-        .token = of->method, .offset = place, .line = line, .file = of->path};
-    if (of->status == SJ_OK && line != 0) {
-        of->status = sj_source_lines_add(of->lines, &added);
+        .token = added_to->method, .offset = place, .line = line, .file = added_to->path};
+    if (added_to->status == SJ_OK && line != 0) {
+        added_to->status = sj_source_lines_add(added_to->lines, &added);
     }
 }
 
 sj_status sj_class_lines_read(const sj_class_file *file, sj_source_lines **lines)
 {
     char path[2 * SJ_JAVA_NAME_BYTES];
-    method_lines of = {.path = path, .status = SJ_OK};
+    method_lines added_to = {.path = path, .status = SJ_OK};
     *lines = NULL;
     if (!name_source(file, path)) {
         return SJ_OK;
     }
-    SJ_TRY(sj_source_lines_new(&of.lines));
-    for (of.method = 0; of.method < file->method_count; of.method++) {
-        sj_line_table_visit(file, &file->methods[of.method], &of, add_line);
+    SJ_TRY(sj_source_lines_new(&added_to.lines));
+    for (added_to.method = 0; added_to.method < file->method_count; added_to.method++) {
+        sj_line_table_visit(file, &file->methods[added_to.method], &added_to, add_line);
     }
-    if (of.status == SJ_ENOMEM || sj_source_lines_is_empty(of.lines)) {
-        sj_source_lines_free(of.lines);
-        return of.status == SJ_ENOMEM ? SJ_ENOMEM : SJ_OK;
+    if (added_to.status == SJ_ENOMEM || sj_source_lines_is_empty(added_to.lines)) {
+        sj_source_lines_free(added_to.lines);
+        return added_to.status == SJ_ENOMEM ? SJ_ENOMEM : SJ_OK;
     }
-    sj_source_lines_sort(of.lines);
-    *lines = of.lines;
+    sj_source_lines_sort(added_to.lines);
+    *lines = added_to.lines;
     return SJ_OK;
 }

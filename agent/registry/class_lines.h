@@ -1,5 +1,5 @@
-/* Reports where the methods of a Java class are written, as the class file says. The reports of the
- * monitor "first_lines" become rows of function_lines in the store. */
+/* Reports the source lines of a Java class's methods, from its class file. Reports of the monitor
+ * "first_lines" become rows of function_lines in the store. */
 #ifndef SJ_AGENT_REGISTRY_CLASS_LINES_H
 #define SJ_AGENT_REGISTRY_CLASS_LINES_H
 

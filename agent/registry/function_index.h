@@ -1,4 +1,5 @@
-/* Finds the hooked function that contains an address of a process. Immutable once it is built. */
+/* Finds the hooked function that contains an address of a process. Immutable once it is finished.
+ * */
 #ifndef SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 #define SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 

@@ -125,8 +125,8 @@ void sj_function_rules_beat(sj_function_rules *rules)
     }
 }
 
-/* Returns those of the matched rules that can change calls of a language's methods. Notes the
- * obstacles of the others. */
+/* Returns the matched rules that can change calls of a language's methods. Stores the obstacles of
+ * the others. */
 static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matched,
                                sj_link_language language)
 {
@@ -142,8 +142,8 @@ static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matc
     return changing;
 }
 
-/* True if each rule about a function can change its calls and has a condition on its own value. A
- * value that meets none of these conditions then need not be recorded. */
+/* True if each rule about a function changes its calls and has a condition on its own value. Then
+ * values that meet no condition are not recorded. */
 static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
                      const sj_rule_set *changing)
 {
@@ -156,9 +156,9 @@ static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
     return is_quiet;
 }
 
-/* Notes the rules that name a function, and that do not apply to it because its texts are
- * redacted. */
-static void note_named(sj_function_rules *rules, const char *symbol, const sj_rule_set *applied)
+/* Marks the rules that name a function as matched. Marks as redacted the rules that do not apply to
+ * it because its texts are redacted. */
+static void mark_named(sj_function_rules *rules, const char *symbol, const sj_rule_set *applied)
 {
     sj_value_rules *all = rules->policy->selection.values;
     const sj_rule_set named = sj_value_rules_named(all, symbol);
@@ -170,7 +170,7 @@ static void note_named(sj_function_rules *rules, const char *symbol, const sj_ru
     }
 }
 
-/* Notes the rules about values of a function, if there are any. */
+/* Stores the rules about values of a function, and adds them to the table of changes. */
 static void name_values(sj_function_rules *rules, uint32_t function, const char *symbol,
                         sj_link_language language)
 {
@@ -178,7 +178,7 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     sj_function_rule *rule = &rules->functions[function];
     const sj_ruled_values values = {.values = sj_value_rules_match(all, symbol),
                                     .called_from = sj_value_rules_called_from(all, symbol)};
-    note_named(rules, symbol, &values.values);
+    mark_named(rules, symbol, &values.values);
     if (rule->values == 0 && sj_rule_set_is_empty(&values.values) &&
         sj_rule_set_is_empty(&values.called_from)) {
         return;
@@ -244,7 +244,7 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* Indexed by sj_split_state. */
+/* Advice for missing debug data, indexed by sj_split_state. */
 static const char *const untyped_advice[] = {
     [SJ_SPLIT_COMPLETE] = "give a signature instead, or of Mono methods name one value",
     [SJ_SPLIT_MISSING] = "they were split to .dwo files that are not there, nor is a package of "
@@ -259,8 +259,7 @@ static const char *const untyped_advice[] = {
                          "or give a signature",
 };
 
-/* Visits a rule that does not record or change the values of some functions as asked. There may be
- * no debug data, other rules may have taken the places, or the rule may not reach the function. */
+/* Visits a text for each reason why a rule does not record or change values of some functions. */
 static void visit_untyped(const sj_value_rules *values, size_t rule, void *context,
                           void (*visit)(void *context, const char *text))
 {
@@ -528,8 +527,8 @@ static void visit_lists(const sj_function_rules *rules, void *context,
     }
 }
 
-/* True for the first rule of its row: a signature makes several rules of one pattern. Ignores rules
- * of earlier policies, which are also in the list. */
+/* True for the first rule of its row, because a signature makes several rules with one pattern.
+ * False for rules of earlier policies, which are also in the list. */
 static bool is_first_of_row(const sj_value_rules *values, size_t rule)
 {
     for (size_t i = 0; i < rule; i++) {

@@ -14,7 +14,7 @@
 typedef struct sj_function_rules sj_function_rules;
 
 enum {
-    SJ_RULED_FUNCTIONS = 1 << 22, /* functions with ids from here on have no rules of their own */
+    SJ_RULED_FUNCTIONS = 1 << 22, /* functions with this id or a higher one have no rules */
     SJ_UNCHANGING_BYTES = 384     /* capacity of a text about a rule that cannot change calls */
 };
 
@@ -28,7 +28,7 @@ typedef enum sj_filter_reason {
 
 typedef struct sj_function_rule {
     uint32_t triggers; /* bits: indices in the policy's list */
-    uint32_t one_in;   /* one call in so many is kept; 0, 1: all */
+    uint32_t one_in;   /* one of this many calls is kept; 0, 1: all */
     bool is_timed;     /* its calls always read a clock, and are never only counted */
     bool is_import;    /* stands for calls into a library, not for the library's function */
     uint32_t values;   /* index of its sj_ruled_values; 0: no rule about values names it */
@@ -43,8 +43,9 @@ typedef struct sj_ruled_values {
 SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);
 void sj_function_rules_free(sj_function_rules *rules);
 
-/* sj_function_rules_set_changes passes functions that are named from now on to a table of changes
- * (borrowed; NULL: none). sj_function_rules_beat keeps that table in force. */
+/* sj_function_rules_set_changes sets the table of changes (borrowed; NULL: none), to which
+ * functions are added when they are named. sj_function_rules_beat tells the table that the recorder
+ * is alive. */
 void sj_function_rules_set_changes(sj_function_rules *rules, sj_changes_table *changes);
 void sj_function_rules_beat(sj_function_rules *rules);
 
@@ -62,16 +63,16 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
  * thread. */
 void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *context,
                                        void (*visit)(void *context, const char *text));
-/* Visits the rules of the present policy that some functions do not follow. The reason is missing
- * debug data, missing capacity, or that the functions are recorded themselves. Any thread. */
+/* Visits the rules of the current policy that some functions do not follow, as texts for the user.
+ * Reasons: redaction, missing debug data, missing capacity, or functions that are recorded
+ * themselves. Any thread. */
 void sj_function_rules_each_untyped(const sj_function_rules *rules, void *context,
                                     void (*visit)(void *context, const char *text));
-/* Copies what another list knows of the same rules, if they still change calls. `before` must not
- * be used to name functions any longer. */
+/* Copies from `before` the obstacles of rules, if there is a table of changes. `before` must no
+ * longer be used to name functions. */
 void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before);
 
-/* sj_function_rules_module notes the path of a module, sj_function_rules_source that of a source
- * file. Their patterns count as matched. */
+/* Note the path of a module or of a source file. Patterns that match it are no longer unmatched. */
 void sj_function_rules_module(sj_function_rules *rules, const char *path);
 void sj_function_rules_source(sj_function_rules *rules, const char *file);
 
@@ -84,6 +85,7 @@ sj_seen_names *sj_function_rules_modules(sj_function_rules *rules);
 sj_seen_names *sj_function_rules_threads(sj_function_rules *rules);
 bool sj_function_rules_has_thread(const sj_function_rules *rules);
 
+/* Returns the rules of a function; all zero: none. */
 sj_function_rule sj_function_rules_get(const sj_function_rules *rules, uint32_t function);
 /* Returns the rules about values of a function; borrowed. */
 const sj_ruled_values *sj_function_rules_values(const sj_function_rules *rules, uint32_t function);
@@ -96,7 +98,7 @@ bool sj_function_rules_sample(sj_function_rules *rules, uint32_t function, uint3
 void sj_function_rules_count(sj_function_rules *rules, sj_filter_reason reason, uint32_t function,
                              uint64_t ticks);
 
-/* Sends the counts since the last time. */
+/* Sends the counts since the last call. */
 SJ_MUST_CHECK sj_status sj_function_rules_send(sj_function_rules *rules, sj_frame_writer *writer);
 
 /* A pattern that has matched nothing so far, with its position in the policy's document. */
@@ -111,7 +113,7 @@ typedef struct sj_unmatched {
 void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *context,
                                       void (*visit)(void *context, const sj_unmatched *unmatched));
 
-/* Writes these patterns as a JSON list. */
+/* Writes the patterns of sj_function_rules_each_unmatched as a JSON list. */
 void sj_function_rules_unmatched(const sj_function_rules *rules, char *text, size_t capacity);
 
 #endif

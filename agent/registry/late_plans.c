@@ -34,10 +34,10 @@ static void remove_begun(sj_late_plans *late, sj_late_plan *item)
     *item = late->items[--late->count];
 }
 
-/* Returns the planning of a module; starts it unless it is under way. Returns NULL if the caller
- * must plan the module itself. */
-static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
-                           const sj_planner_options *options)
+/* Returns the planning of a module, which it starts if necessary. Returns NULL if the caller must
+ * plan the module itself. */
+static sj_late_plan *find_or_begin(sj_late_plans *late, sj_plan_ahead *ahead,
+                                   const sj_planner_options *options)
 {
     sj_late_plan *begun = find_begun(late, options->module_path);
     if (begun != NULL || sj_array_reserve(&late->items, &late->capacity, late->count, 1,
@@ -59,7 +59,7 @@ sj_plan_progress sj_late_plans_ask(sj_late_plans *late, sj_plan_ahead *ahead,
                                    const sj_planner_options *options, uint64_t asked_ns,
                                    uint64_t *left_ns)
 {
-    sj_late_plan *begun = begin(late, ahead, options);
+    sj_late_plan *begun = find_or_begin(late, ahead, options);
     if (begun == NULL) {
         return SJ_PLAN_MADE;
     }

@@ -11,9 +11,9 @@ typedef struct sj_late_plan {
     sj_plan_ahead *ahead;
     bool is_owned;    /* else the recording owns `ahead` */
     uint64_t late_ns; /* when the first program continued without the plan; 0: none did */
-    bool is_planned;  /* the registry has had the module since */
-    uint32_t tries;   /* number of attempts to give the hooks to the programs */
-    bool is_settled;  /* it was reported whether the programs have the hooks */
+    bool is_planned;  /* the registry has registered the module since then */
+    uint32_t tries;   /* number of attempts to hook the module in the programs */
+    bool is_settled;  /* the result in the programs was reported */
 } sj_late_plan;
 
 typedef struct sj_late_plans {
@@ -31,17 +31,17 @@ typedef enum sj_plan_progress {
 } sj_plan_progress;
 
 /* Returns the progress of the plan that the cache needs for `options`. Starts to plan the module
- * unless that has begun. `ahead` is what plans the program; NULL: nothing does.
+ * unless that has begun. `ahead`: the planning of the program itself; NULL: none.
  *
  * The process has waited since `asked_ns` (CLOCK_MONOTONIC). It may wait `*left_ns` for all its
- * plans. When this wait ends, its length is subtracted from `*left_ns`. |A plan is late at once if
- * another process has not got it in time. It is also late at once if it was made late and could not
- * be kept. Does not block. One thread. */
+ * plans. When this wait ends, its length is subtracted from `*left_ns`. A plan is late at once if
+ * another process has already continued without it and it is not in the cache. Does not block. One
+ * thread. */
 sj_plan_progress sj_late_plans_ask(sj_late_plans *late, sj_plan_ahead *ahead,
                                    const sj_planner_options *options, uint64_t asked_ns,
                                    uint64_t *left_ns);
 
-/* Notes that the registry has the module of `path`. One thread. */
+/* Notes that the registry has registered the module of `path`. One thread. */
 void sj_late_plans_note_planned(sj_late_plans *late, const char *path);
 
 /* True if the plan was made after a program had continued without it, and is not settled. False

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Returns the index of a process's note about a left-out method; left_out_count: there is none. */
-static size_t find(const sj_registry_class *class, uint64_t process, uint32_t method)
+static size_t find_note(const sj_registry_class *class, uint64_t process, uint32_t method)
 {
     size_t i = 0;
     while (i < class->left_out_count &&
@@ -22,7 +22,7 @@ static size_t find(const sj_registry_class *class, uint64_t process, uint32_t me
 
 bool sj_left_out_has(const sj_registry_class *class, uint64_t process, uint32_t method)
 {
-    const size_t place = class != NULL ? find(class, process, method) : 0;
+    const size_t place = class != NULL ? find_note(class, process, method) : 0;
     return class != NULL && place != class->left_out_count && !class->left_out[place].keeps_probe;
 }
 
@@ -43,11 +43,13 @@ static sj_registry_class *find_owner(const sj_registry *registry, uint32_t funct
     return NULL;
 }
 
-/* Like `find`, for a function of a class. Returns 0 if there is no class. */
-static size_t find_place(const sj_registry *registry, const sj_registry_class *class,
-                         uint64_t process, uint32_t function)
+/* Returns the index of the note about a function's method, as find_note does. Returns 0 if `class`
+ * is NULL. */
+static size_t find_function_note(const sj_registry *registry, const sj_registry_class *class,
+                                 uint64_t process, uint32_t function)
 {
-    return class != NULL ? find(class, process, function - first_function(registry, class)) : 0;
+    return class != NULL ? find_note(class, process, function - first_function(registry, class))
+                         : 0;
 }
 
 static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function, bool is_out)
@@ -57,7 +59,7 @@ static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function
         return false;
     }
     const uint32_t method = function - first_function(registry, class);
-    const size_t place = find_place(registry, class, process, function);
+    const size_t place = find_function_note(registry, class, process, function);
     const bool is_noted = place != class->left_out_count;
     if (is_noted && !is_out && class->left_out[place].is_muted) {
         class->left_out[place].keeps_probe = true;
@@ -76,17 +78,17 @@ static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function
 size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
                              size_t count, bool is_out)
 {
-    size_t others = 0;
+    size_t other_count = 0;
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < count; i++) {
         const uint32_t function = functions[i];
         if (!leave_out(registry, process, function, is_out)) {
-            functions[i] = functions[others];
-            functions[others++] = function;
+            functions[i] = functions[other_count];
+            functions[other_count++] = function;
         }
     }
     pthread_mutex_unlock(&registry->mutex);
-    return others;
+    return other_count;
 }
 
 void sj_registry_leave_out_none(sj_registry *registry)
@@ -119,8 +121,8 @@ static bool may_keep(const sj_registry *registry, const sj_registry_class *class
     return true;
 }
 
-/* Notes that muted methods lose their probes, because their class is transformed for other
- * methods. */
+/* Notes that a class's muted methods lose their probes, because the class is transformed again for
+ * other methods. */
 static void lose_probes(sj_registry_class *class, uint64_t process)
 {
     for (size_t i = 0; i < class->left_out_count; i++) {
@@ -135,12 +137,12 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
     size_t muted = 0;
     const sj_selection *selection = registry->options.selection;
     pthread_mutex_lock(&registry->mutex);
-    /* A probe with values would read them only to drop them. */
+    /* A muted probe would still read its values. */
     const bool has_values = selection != NULL && selection->values != NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const uint32_t function = choice->methods[i];
         sj_registry_class *class = find_owner(registry, function);
-        const size_t place = find_place(registry, class, choice->process, function);
+        const size_t place = find_function_note(registry, class, choice->process, function);
         if (class == NULL || place == class->left_out_count) {
             continue;
         }
@@ -166,7 +168,7 @@ static size_t find_muted(sj_registry *registry, uint64_t process, uint32_t *meth
     for (size_t i = 0; i < count; i++) {
         const uint32_t function = methods[i];
         sj_registry_class *class = find_owner(registry, function);
-        const size_t place = find_place(registry, class, process, function);
+        const size_t place = find_function_note(registry, class, process, function);
         if (class != NULL && place != class->left_out_count && class->left_out[place].is_muted) {
             if (unmutes) {
                 class->left_out[place] = class->left_out[--class->left_out_count];

@@ -4,8 +4,8 @@
 
 #include "agent/registry/registry_internal.h"
 
-/* True if a method of a class has no probes because of its cost. `class` NULL: the class was not
- * seen, so the result is false. The caller holds the registry's mutex. */
+/* True if a method of a class has no probes because of its cost. False if `class` is NULL: the
+ * registry has not seen the class. The caller holds the registry's mutex. */
 bool sj_left_out_has(const sj_registry_class *class, uint64_t process, uint32_t method);
 
 #endif

@@ -95,8 +95,8 @@ static sj_slice strings_of(const sj_elf *elf, const sj_elf_section *section)
     return sj_elf_section_bytes(elf, &elf->sections[section->link]);
 }
 
-/* Returns the name that a library gives itself (SONAME); "": none. */
-static const char *name_of(const sj_elf *elf)
+/* Returns a library's SONAME; "": none. */
+static const char *soname_of(const sj_elf *elf)
 {
     const sj_elf_section *section = find_type(elf, SHT_DYNAMIC);
     if (section == NULL) {
@@ -117,9 +117,9 @@ static const char *name_of(const sj_elf *elf)
     return "";
 }
 
-static bool is_called(const sj_elf *elf, const char *name, size_t bytes)
+static bool has_soname(const sj_elf *elf, const char *name, size_t bytes)
 {
-    const char *own = name_of(elf);
+    const char *own = soname_of(elf);
     return own[0] != '\0' && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
 }
 
@@ -128,7 +128,7 @@ void sj_library_name(const char *path, char *name, size_t capacity)
     sj_elf elf;
     name[0] = '\0';
     if (sj_elf_open(path, &elf, NULL) == SJ_OK) {
-        const char *own = name_of(&elf);
+        const char *own = soname_of(&elf);
         if (strlen(own) < capacity) {
             memcpy(name, own, strlen(own) + 1);
         }
@@ -227,25 +227,25 @@ size_t sj_exported_names_find(const sj_exported_names *names, uint64_t address)
 sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                 sj_typed_function **function)
 {
-    const char *sign = strchr(import, '!');
-    const size_t bytes = sign != NULL ? (size_t)(sign - import) : 0;
-    library *of = NULL;
+    const char *mark = strchr(import, '!');
+    const size_t bytes = mark != NULL ? (size_t)(mark - import) : 0;
+    library *definer = NULL;
     uint64_t address = 0;
-    for (size_t i = 0; sign != NULL && i < libraries->count; i++) {
-        library *one = &libraries->items[i];
-        const bool is_it = bytes == 0 || is_called(&one->elf, import, bytes);
-        const uint64_t defined = is_it ? find_function(&one->elf, sign + 1) : 0;
-        if (defined != 0 && of != NULL) {
+    for (size_t i = 0; mark != NULL && i < libraries->count; i++) {
+        library *candidate = &libraries->items[i];
+        const bool is_named = bytes == 0 || has_soname(&candidate->elf, import, bytes);
+        const uint64_t defined = is_named ? find_function(&candidate->elf, mark + 1) : 0;
+        if (defined != 0 && definer != NULL) {
             return SJ_ENOTFOUND;
         }
-        of = defined != 0 ? one : of;
+        definer = defined != 0 ? candidate : definer;
         address = defined != 0 ? defined : address;
     }
-    if (of == NULL) {
+    if (definer == NULL) {
         return SJ_ENOTFOUND;
     }
-    if (of->types == NULL) {
-        SJ_TRY(sj_function_types_new(of->path, &of->types));
+    if (definer->types == NULL) {
+        SJ_TRY(sj_function_types_new(definer->path, &definer->types));
     }
-    return sj_function_types_find(of->types, address, sign + 1, function);
+    return sj_function_types_find(definer->types, address, mark + 1, function);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* JSON needs at most six bytes for one byte of a name. GLOBAL_BYTES covers the rest of an entry. */
+/* JSON needs at most six bytes for one byte of a name. GLOBAL_BYTES is for the other parts of an
+ * entry. */
 enum { ESCAPED_BYTES = 6, GLOBAL_BYTES = 80, PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 1024 };
 
 typedef struct globals_report {

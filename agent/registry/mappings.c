@@ -41,7 +41,7 @@ bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint
     return false;
 }
 
-static sj_status append(sj_registry *registry, const sj_registry_mapping *mapping)
+static sj_status append_mapping(sj_registry *registry, const sj_registry_mapping *mapping)
 {
     sj_mapping_list *list = list_of(registry, mapping->process);
     SJ_TRY(sj_array_reserve(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
@@ -59,7 +59,7 @@ sj_status sj_registry_add_mapping(sj_registry *registry, const sj_registry_mappi
             return SJ_OK;
         }
     }
-    return append(registry, mapping);
+    return append_mapping(registry, mapping);
 }
 
 sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent, uint64_t child,
@@ -71,7 +71,7 @@ sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent, u
         if (copy.process == parent) {
             copy.process = child;
             copy.loaded_ticks = now_ticks;
-            SJ_TRY(append(registry, &copy));
+            SJ_TRY(append_mapping(registry, &copy));
         }
     }
     return SJ_OK;

@@ -1,5 +1,5 @@
-/* Stores which methods of a session's modules a category defines, by their code. A dispatcher knows
- * a method's class but not its category. Not thread-safe. */
+/* Stores which category defines a method, by the address of the method's code. A dispatcher knows a
+ * method's class but not its category. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 #define SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 
@@ -24,7 +24,7 @@ typedef struct sj_method_categories {
 
 void sj_method_categories_deinit(sj_method_categories *categories);
 
-/* Adds the categories of a module, whose number is higher than those before. SJ_ENOMEM. */
+/* Adds the categories of a module. Module numbers must ascend. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_categories_add(sj_method_categories *categories,
                                                  const sj_plan_header *plan, uint32_t module);
 

@@ -9,12 +9,12 @@
 
 enum { SJ_METHOD_GROUP_MAX = 4096 };
 
-/* Makes a plan whose functions are the `count` NUL-terminated names. A function is reported by a
- * runtime or left out. It is left out by the selection (NULL: none is), or because wanted[i] was 0.
- * Afterwards wanted[i] is 0 in both cases.
+/* Makes a plan whose functions are the `count` NUL-terminated names. A function is left out if the
+ * selection (NULL: none) excludes it, or if wanted[i] was 0. Afterwards wanted[i] is 0 for all
+ * left-out functions. A runtime reports the other functions.
  *
  * A hash of `path` and names identifies the plan. The caller frees it. SJ_ECORRUPT: the bytes do
- * not hold so many names. SJ_ENOMEM. */
+ * not hold `count` names. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_group_make(const sj_selection *selection, const char *path,
                                              sj_slice names, uint32_t count, uint8_t *wanted,
                                              sj_plan_header **group);

@@ -1,5 +1,5 @@
-/* Stores the names of methods that record their receivers, by function id, and makes the names of
- * their functions by receiver. Not thread-safe. */
+/* Stores the names of methods that record their receivers, by function id. Makes the names of
+ * functions that stand for such a method and one class of receivers. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_NAMES_H
 #define SJ_AGENT_REGISTRY_METHOD_NAMES_H
 

@@ -81,10 +81,10 @@ static sj_status note_types(function_choice *choice, const char *name, uint64_t 
 }
 
 /* Returns the highest limit on texts among the rules. */
-static uint8_t longest_texts(const sj_value_rules *rules, const sj_rule_set *of)
+static uint8_t longest_texts(const sj_value_rules *rules, const sj_rule_set *matched_rules)
 {
     uint8_t limit = 0;
-    SJ_EACH_RULE (i, of) {
+    SJ_EACH_RULE (i, matched_rules) {
         limit = rules->items[i].limit > limit ? rules->items[i].limit : limit;
     }
     return limit;
@@ -96,8 +96,8 @@ static size_t count_used(const uint8_t places[SJ_PLACES_PER_FUNCTION])
     return end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
 }
 
-/* Lists the types of a function that typed rules name. Counts for these rules whether there are
- * types. */
+/* Lists the types of a function that typed rules name. Counts for these rules whether types were
+ * found. */
 static sj_status list_types(function_choice *choice, const char *name, uint64_t offset,
                             const sj_rule_set *typed, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -123,17 +123,17 @@ static sj_status list_types(function_choice *choice, const char *name, uint64_t 
     return SJ_OK;
 }
 
-/* Adds the costs to measure for a function's calls, each once and as long as there are free places.
+/* Adds the places of the costs to measure for a function's calls, while there are free places.
  * Returns the number of places used. */
-static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
+static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *matched_rules,
                          uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     size_t used = count_used(places);
     const struct {
         bool is_asked;
         uint8_t place;
-    } costs[] = {{sj_value_rules_measure_cpu(rules, of), SJ_PLACE_CPU_ENTRY},
-                 {sj_value_rules_measure_memory(rules, of), SJ_PLACE_MEMORY_ENTRY}};
+    } costs[] = {{sj_value_rules_measure_cpu(rules, matched_rules), SJ_PLACE_CPU_ENTRY},
+                 {sj_value_rules_measure_memory(rules, matched_rules), SJ_PLACE_MEMORY_ENTRY}};
     for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
         if (costs[i].is_asked && used < SJ_PLACES_PER_FUNCTION &&
             !sj_value_places_have(places, costs[i].place)) {
@@ -143,7 +143,7 @@ static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
     return used;
 }
 
-static sj_rule_set late_of(const sj_value_rules *rules, const sj_rule_set *matched)
+static sj_rule_set late_rules_of(const sj_value_rules *rules, const sj_rule_set *matched)
 {
     sj_rule_set late = {0};
     SJ_EACH_RULE (i, matched) {
@@ -182,15 +182,15 @@ static sj_rule_set match_imports(const function_choice *choice, const char *name
     sj_rule_set matched = match_import(choice, name);
     for (size_t i = sj_exported_names_find(exported, offset);
          i < exported->count && exported->items[i].address == offset; i++) {
-        const sj_rule_set of = match_import(choice, exported->items[i].name);
-        sj_rule_set_add_all(&matched, &of);
+        const sj_rule_set matched_rules = match_import(choice, exported->items[i].name);
+        sj_rule_set_add_all(&matched, &matched_rules);
     }
     return matched;
 }
 
-/* Adds the results that rules about calls into the module ask for, to the function's own exit. For
- * the probes, a call through a module's slot ends where the function is entered. So the result is
- * that of the function. `is_late`: only for rules that came late. */
+/* Adds the results that rules about calls into the module ask for, as values of the function's own
+ * exit. A call through a module's slot is recorded as ended when the function is entered, so only
+ * the function's probe knows the result. `is_late`: only for rules that came late. */
 static sj_status list_results(function_choice *choice, const char *name, uint64_t offset,
                               bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -199,7 +199,7 @@ static sj_status list_results(function_choice *choice, const char *name, uint64_
         return SJ_OK;
     }
     const sj_rule_set all = match_imports(choice, name, offset);
-    const sj_rule_set matched = is_late ? late_of(rules, &all) : all;
+    const sj_rule_set matched = is_late ? late_rules_of(rules, &all) : all;
     const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &matched) : matched;
     const sj_rule_set results = sj_value_rules_results_of(rules, &matched);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
@@ -231,9 +231,8 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     return list_results(choice, name, offset, false, places);
 }
 
-/* Like list_types, for rules that came late. A position has one meaning in a whole recording. So
- * positions whose values were recorded by number do not get the names of parameters in debug
- * data. */
+/* Like list_types, for rules that came late. A position has one meaning in a whole recording. So if
+ * values were recorded by number, the names of parameters in debug data are not used. */
 static sj_status list_late_types(function_choice *choice, const char *name, uint64_t offset,
                                  const sj_rule_set *matched, const sj_rule_set *typed,
                                  uint8_t places[SJ_PLACES_PER_FUNCTION])
@@ -253,7 +252,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
-    const sj_rule_set late = late_of(rules, &matched);
+    const sj_rule_set late = late_rules_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
     SJ_TRY(list_late_types(choice, name, offset, &matched, &typed, places));
@@ -284,8 +283,8 @@ void sj_found_types_deinit(sj_found_types *types)
     *types = (sj_found_types){0};
 }
 
-/* Prepares the results of the module's own functions. Rules about library calls may ask for them
- * where such calls are recorded. */
+/* Prepares to record results of the module's own functions, if rules about library calls may ask
+ * for them. */
 static sj_status begin_results(function_choice *choice)
 {
     choice->has_results =
@@ -360,8 +359,8 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
     return status;
 }
 
-/* Marks functions that newly added rules name as callers. The agent learns from a plan where they
- * lie, whether or not they are hooked. */
+/* Marks functions that newly added rules name as callers. The agent learns their addresses from a
+ * plan, whether or not they are hooked. */
 static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan, uint8_t *marks,
                          uint32_t *count)
 {

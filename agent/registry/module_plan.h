@@ -1,5 +1,5 @@
-/* Makes the plan of one module under a selection, by names, and by source files if the selection
- * has any. */
+/* Makes the plan of one module for a selection: by names, and by source files if the selection has
+ * any. */
 #ifndef SJ_AGENT_REGISTRY_MODULE_PLAN_H
 #define SJ_AGENT_REGISTRY_MODULE_PLAN_H
 
@@ -13,7 +13,7 @@
 typedef struct sj_found_types {
     struct {
         uint64_t offset;
-        sj_typed_function *typed; /* owned; NULL: already taken out */
+        sj_typed_function *typed; /* owned; NULL: popped */
     } * items;
     size_t count;
     size_t capacity;
@@ -47,11 +47,11 @@ SJ_MUST_CHECK sj_status sj_module_plan_make(const sj_module_plan_options *option
 SJ_MUST_CHECK sj_status sj_module_plan_select(const sj_module_plan_options *options,
                                               bool wants_module, sj_plan *plan, bool *changed);
 
-/* Why existing hooks of a function are not the ones wanted now. */
+/* Reasons why a function needs another hook or plan than it has. */
 typedef enum sj_renewal {
     SJ_RENEWAL_NONE = 0,
     SJ_RENEWAL_VALUES = 1, /* its plan records more values */
-    SJ_RENEWAL_CALLER = 2  /* rules name it as a caller; agents learn from a plan where it lies */
+    SJ_RENEWAL_CALLER = 2  /* rules name it as a caller; agents learn its address from a plan */
 } sj_renewal;
 
 /* Adds to a plan the values and callers of rules that came after it was made. Skips methods whose

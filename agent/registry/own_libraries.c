@@ -14,8 +14,8 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* True for libjq.so.1 and jq, for libpython3.11.so and python3.11, for libnode.so.108 and node. A
- * name of one letter says too little. */
+/* True for libjq.so.1 and jq, for libpython3.11.so and python3.11, for libnode.so.108 and node.
+ * False if the program's name has one letter. */
 static bool has_name_of(const char *program, const char *library)
 {
     const char *name = file_name(program);
@@ -28,7 +28,7 @@ static bool has_name_of(const char *program, const char *library)
            (isdigit((unsigned char)stem[3 + length]) || strchr(".-", stem[3 + length]) != NULL);
 }
 
-/* True if both are below the same private folder, as /usr/lib/R. */
+/* True if both paths are below the same private folder, such as /usr/lib/R. */
 static bool shares_folder(const char *program, const char *library)
 {
     static const char *const roots[] = {"/usr/lib/", "/usr/lib64/", "/usr/libexec/"};
@@ -37,7 +37,7 @@ static bool shares_folder(const char *program, const char *library)
         if (strncmp(program, roots[i], root) != 0) {
             continue;
         }
-        /* the folder of an architecture, as x86_64-linux-gnu, belongs to all programs */
+        /* the folder of an architecture, such as x86_64-linux-gnu, belongs to all programs */
         const char *folder = program + root;
         const size_t first = strcspn(folder, "/");
         const bool is_shared = memmem(folder, first, "-linux-", 7) != NULL;
@@ -52,7 +52,7 @@ static bool shares_folder(const char *program, const char *library)
     return false;
 }
 
-/* True if a line of the files names the library of a runtime. */
+/* True if one of the files is the library of a runtime. */
 static bool has_runtime(const sj_source_files *files)
 {
     for (const char *at = files->text; at != NULL && *at != '\0';) {
@@ -68,7 +68,7 @@ static bool has_runtime(const sj_source_files *files)
     return false;
 }
 
-/* Returns what is known about a program, after reading it if it is new. NULL: out of memory. */
+/* Returns what is known about a program; reads it if it is new. NULL: out of memory. */
 static const sj_own_program *find_program(sj_own_libraries *libraries, const char *path)
 {
     for (size_t i = 0; i < libraries->count; i++) {

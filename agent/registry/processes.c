@@ -70,8 +70,8 @@ static sj_registry_process *find_living(sj_registry *registry, pid_t pid)
     return NULL;
 }
 
-/* Adds a process to the living ones. Numbers are ascending, so the list stays ordered. */
-static sj_status begin_life(sj_registry *registry, const sj_registry_process *entry)
+/* Adds a process to the living ones. Numbers ascend, so the list stays ordered. */
+static sj_status add_living(sj_registry *registry, const sj_registry_process *entry)
 {
     SJ_TRY(sj_array_reserve(&registry->living, &registry->living_capacity, registry->living_count,
                             1, sizeof(*registry->living)));
@@ -80,7 +80,7 @@ static sj_status begin_life(sj_registry *registry, const sj_registry_process *en
     return SJ_OK;
 }
 
-static void end_life(sj_registry *registry, sj_registry_process *entry)
+static void remove_living(sj_registry *registry, sj_registry_process *entry)
 {
     const uint64_t number = (uint64_t)(entry - registry->processes) + 1;
     size_t kept = 0;
@@ -107,7 +107,7 @@ static const char *occasion_text(sj_link_occasion occasion, bool is_first)
     return is_first ? "launched" : "exec";
 }
 
-/* Appends an entry that has not waited for a plan; it is zeroed otherwise. */
+/* Appends an entry that is zeroed, except for the time that it may wait for plans. */
 static sj_status append_process(sj_registry *registry, sj_registry_process **entry)
 {
     SJ_TRY(sj_array_reserve(&registry->processes, &registry->process_capacity,
@@ -128,14 +128,14 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
     uint64_t replaced = 0;
     if (previous != NULL) {
         replaced = (uint64_t)(previous - registry->processes) + 1;
-        end_life(registry, previous);
+        remove_living(registry, previous);
         previous->end.ended_ticks = now_ticks;
         SJ_TRY(send_process(registry, previous));
     }
     sj_registry_process *entry = NULL;
     SJ_TRY(append_process(registry, &entry));
     entry->pid = pid;
-    SJ_TRY(begin_life(registry, entry));
+    SJ_TRY(add_living(registry, entry));
     entry->parent = replaced != 0 ? replaced : parent_number;
     entry->started_ticks = now_ticks;
     snprintf(entry->how, sizeof(entry->how), "%s",
@@ -193,7 +193,7 @@ static sj_status adopt_process_locked(sj_registry *registry, const sj_journal_pr
     sj_registry_process *entry = &registry->processes[process->number - 1];
     entry->ended = false;
     entry->pid = (pid_t)process->pid;
-    SJ_TRY(begin_life(registry, entry));
+    SJ_TRY(add_living(registry, entry));
     entry->parent = process->parent;
     entry->started_ticks = process->started_ticks;
     snprintf(entry->how, sizeof(entry->how), "%.*s", (int)sizeof(process->how) - 1, process->how);
@@ -233,7 +233,7 @@ sj_status sj_registry_end_process(sj_registry *registry, uint64_t number, const 
         if (end->disarm_reason != 0) {
             entry->end.disarm_reason = end->disarm_reason;
         }
-        end_life(registry, entry);
+        remove_living(registry, entry);
         const sj_status reported = sj_method_code_report(
             &registry->method_code, registry->options.writer, end->ended_ticks);
         status = send_process(registry, entry);

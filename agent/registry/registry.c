@@ -83,8 +83,8 @@ static sj_registry_module *module_of_function(sj_registry *registry, uint32_t fi
     return NULL;
 }
 
-/* Adds a module to the summary's counts, once per session. Cold parts are not functions: they count
- * with the function that they belong to. */
+/* Adds a module to the summary's counts, once per session. Cold parts are not counted, because they
+ * belong to a function that is. */
 static void count_applied(sj_registry *registry, sj_registry_module *entry,
                           const sj_link_applied *applied, const sj_link_failure *failures,
                           size_t failure_count)

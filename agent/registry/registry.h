@@ -50,7 +50,7 @@ typedef struct sj_registry_counters {
     uint64_t filtered;  /* number of functions that the user excluded */
     uint64_t skips[SJ_REGISTRY_SKIPS]; /* number of functions without hooks, indexed by sj_skip */
     uint64_t text_bytes;               /* bytes of code in planned modules */
-    uint64_t unknown_text_bytes;       /* bytes of that code that belong to no known function */
+    uint64_t unknown_text_bytes;       /* bytes of code outside of known functions */
     /* number of modules in which a tenth or more of the code belongs to no known function */
     uint64_t poor_modules;
     char poor_module[256];        /* path of the first such module */
@@ -121,7 +121,7 @@ typedef struct sj_process_end {
     uint32_t disarm_reason;
 } sj_process_end;
 
-/* Sends the Process frame of the end. Later calls only add new facts. */
+/* Sends the Process frame of the end. A later call can add the status and the reason. */
 SJ_MUST_CHECK sj_status sj_registry_end_process(sj_registry *registry, uint64_t number,
                                                 const sj_process_end *end);
 
@@ -187,12 +187,13 @@ SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selec
  * for another plan. Does not block. */
 bool sj_registry_has_late(sj_registry *registry);
 
-/* Sets `states` for a transition that only adds the hooks of such plans. Release it with
+/* Sets `states` for a transition that only adds the hooks of late plans. Release it with
  * sj_function_states_deinit. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_registry_begin_late(sj_registry *registry, sj_function_states *states);
 
-/* Ends such a transition. If all living processes have applied it, reports how long the calls are
- * missing. Otherwise the next transition tries again, a limited number of times. */
+/* Ends the transition of sj_registry_begin_late. If all living processes have applied it, reports
+ * how long the calls are missing. Otherwise the next transition tries again, a limited number of
+ * times. */
 void sj_registry_settle_late(sj_registry *registry, bool have_followed);
 
 /* Reports the modules that have no hooks at the end. Called once. */
@@ -220,7 +221,7 @@ void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uin
                               uint32_t count);
 void sj_registry_end_review(sj_registry *registry);
 
-/* Answers a REVIEW request like sj_registry_plan_module, with the wanted functions that have no
+/* Answers a TRANSITION request like sj_registry_plan_module, with the wanted functions that have no
  * hooks yet. SJ_EUNSUPPORTED: there are none, or no review was begun. */
 SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
                                                   const sj_plan_request *request,
@@ -297,11 +298,11 @@ typedef struct sj_class_texts {
 
 /* Adds the methods of a Java class that a process is about to define as functions of a module, once
  * per session, loader and bytes. Sends Module and Mapping frames. Adds probes to the wanted
- * methods.
+ * methods. Uses the loader in `texts`, and the host of a hidden class, which selects and names that
+ * class.
  *
- * Of `texts` it uses the loader, and the host of a hidden class, which selects and names that
- * class. |SJ_EUNSUPPORTED: nothing in it is wanted, it has probes already, or it is not a class
- * file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+ * SJ_EUNSUPPORTED: nothing in it is wanted, it has probes already, or it is not a class file.
+ * SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
                                               const sj_link_class *class,
                                               const sj_class_texts *texts, sj_slice bytes,
@@ -314,8 +315,7 @@ bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
 
 /* sj_registry_leave_out excludes Java methods from the recording of a process for their cost
  * (`is_out`), or includes them again. This takes effect when their classes are next transformed. It
- * moves the other functions to the front, in their order, and the methods behind them. It returns
- * the number of other functions.
+ * moves functions that are not Java methods to the front, in their order, and returns their number.
  *
  * sj_registry_leave_out_none includes all methods again. Muted methods stay muted until
  * sj_registry_unmute_found. Any thread. */
@@ -332,10 +332,10 @@ typedef struct sj_left_out_choice {
     void *context;
 } sj_left_out_choice;
 
-/* Marks those of the methods that keep their probes and are to be muted. Methods of hidden classes
- * always keep them. A method of another class keeps them if all its class's methods in `choice` are
- * rare and no values are recorded. Moves the marked methods to the front and returns how many there
- * are. Any thread. */
+/* Marks the methods that are muted and keep their probes. Methods of hidden classes always keep
+ * them. A method of another class keeps them if all its class's methods in `choice` are rare and no
+ * values are recorded. Moves the marked methods to the front and returns how many there are. Any
+ * thread. */
 size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice);
 
 /* sj_registry_find_muted moves the muted ones of the methods to the front and returns how many
@@ -350,8 +350,8 @@ size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint3
                                   size_t capacity);
 
 /* Plans generated code of the session's functions and reports the functions that cannot be hooked.
- * `file` has the content of an sj_link_code from the process. answer->first_function has no
- * meaning. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
+ * `file` has the content of an sj_link_code from the process. reply->first_function has no meaning.
+ * SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
                                                    sj_plan_reply *reply);
@@ -407,9 +407,10 @@ typedef struct sj_replaced_code {
     const char *name;
 } sj_replaced_code;
 
-/* Notes which code a program gave to its methods, all at one moment. If only one method has a
- * function's code, the function's calls get that method's name, as a function of their own. Code
- * that several methods share keeps its name. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+/* Notes which code a program gave to its methods, all at one moment. If only one method has the
+ * code of a function, calls of the function get that method's name, as a function of their own.
+ * Code that several methods share keeps its name. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer.
+ * */
 SJ_MUST_CHECK sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
                                                     const sj_replaced_code *changes, size_t count,
                                                     uint64_t now_ticks);

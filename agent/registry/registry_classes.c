@@ -1,5 +1,5 @@
-/* Java classes. Each class that is rewritten is a module of the session. Its functions have their
- * indices in the class file as offsets. */
+/* Java classes. Each class that is rewritten is a module of the session. A function's offset is the
+ * index of its method in the class file. */
 #include "agent/abi/record.h"
 #include "agent/registry/class_lines.h"
 #include "agent/registry/left_out.h"
@@ -63,8 +63,8 @@ static bool is_wanted(void *context, const sj_class_method *method)
     return draft->wanted[method - draft->file.methods] != 0;
 }
 
-/* True if a class may have probes, by its name and its loader's. `path` is that of its module
- * without a loader. */
+/* True if a class may have probes, by its name and its loader's name. `path`: path of its module,
+ * without the loader. */
 static bool wants_class(const sj_registry *registry, bool is_system, sj_slice loader,
                         const char *path)
 {
@@ -96,7 +96,7 @@ static bool wants_method(const sj_selection *selection, const char *name)
                                  sj_selection_wants_source(selection, NULL));
 }
 
-/* Notes which values of a method are recorded, and how rules may change its calls. */
+/* Lists the values of a method to record, and how rules may change its calls. */
 static void choose_values(const sj_selection *selection, const char *name, sj_java_values *values)
 {
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
@@ -128,8 +128,8 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
     }
 }
 
-/* Returns a number that identifies the wanted methods and their values. `selection` is the number
- * for the methods before this one. */
+/* Mixes a wanted method and its values into `selection`. The result is a number that identifies all
+ * wanted methods and values of the class. */
 static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_java_values *values)
 {
     uint32_t mixed = (selection ^ method) * UINT32_C(0x9e3779b1) + method;
@@ -147,7 +147,7 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
-/* Returns what the selection asks for in a class of a process. */
+/* Returns the number that identifies the methods and values wanted now in a class of a process. */
 static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class,
                              uint64_t process)
 {
@@ -176,15 +176,15 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
 }
 
 /* Counts a method for the rules that do not apply to managed methods. */
-static void note_unmet(const sj_selection *selection, const char *name)
+static void count_unmet(const sj_selection *selection, const char *name)
 {
     sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
     sj_value_rules_count_managed(rules, &matched);
 }
 
-/* Selects the methods of a class and their values. `known`: the class if it was seen before, else
- * NULL. */
+/* Selects the methods of a class and their values. `known`: the class if an equal one was seen
+ * before, else NULL. */
 static sj_status choose_methods(class_draft *draft, const sj_registry_class *known)
 {
     char name[SJ_JAVA_NAME_BYTES];
@@ -202,7 +202,7 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             if (known == NULL) {
-                note_unmet(draft->registry->options.selection, name);
+                count_unmet(draft->registry->options.selection, name);
             }
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
@@ -272,8 +272,8 @@ static sj_status make_group(const class_draft *draft, sj_plan_header **group)
     return SJ_OK;
 }
 
-/* Returns the language whose values and changes a method can have: JVM with probes, else one that
- * allows none. */
+/* Returns the language by which rules about a method are checked: JVM if the method has probes;
+ * else OBJC, for which rules have no obstacles. */
 static sj_link_language language_of(bool has_probes)
 {
     return has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC;
@@ -300,7 +300,7 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, bool
 }
 
 /* True if a process still has a class, or if none of its methods was ever wanted. */
-static bool is_there(const sj_registry *registry, const sj_registry_class *class)
+static bool is_still_loaded(const sj_registry *registry, const sj_registry_class *class)
 {
     bool is_mapped = class->module == 0;
     for (uint64_t process = 1; process <= registry->process_count && !is_mapped; process++) {
@@ -317,14 +317,14 @@ static sj_registry_class *find_class(const sj_registry *registry, const class_dr
     for (size_t i = 0; i < registry->class_count; i++) {
         sj_registry_class *class = &registry->classes[i];
         if (class->id[0] == draft->id[0] && class->id[1] == draft->id[1] &&
-            class->path_hash == path_hash && is_there(registry, class)) {
+            class->path_hash == path_hash && is_still_loaded(registry, class)) {
             return class;
         }
     }
     return NULL;
 }
 
-/* Marks the methods that the JVM's tracing functions shall report, if any. */
+/* Marks the methods of a listing that the JVM's tracing functions must report. */
 static sj_status mark_listed(class_draft *draft)
 {
     sj_class_rewrite_result *result = &draft->result;
@@ -383,7 +383,7 @@ static bool wants_lines(const sj_registry *registry)
            registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
 }
 
-/* Reports where the methods of a class are written: all lines, or the first line of each. */
+/* Reports the source lines of a class's methods: all lines, or the first line of each. */
 static sj_status report_lines(const class_draft *draft, sj_registry_class *class,
                               uint64_t now_ticks)
 {
@@ -402,8 +402,8 @@ static sj_status report_lines(const class_draft *draft, sj_registry_class *class
     return status == SJ_EFULL ? SJ_OK : status; /* counted by the writer */
 }
 
-/* Ends the functions of the earlier version of a class if a process has redefined it, with other
- * bytes. */
+/* Ends the mappings of earlier versions of a class if a process has redefined it with other bytes.
+ * */
 static sj_status end_redefined(const class_draft *draft, const sj_registry_class *class,
                                const sj_registry_mapping *mapping)
 {
@@ -418,9 +418,9 @@ static sj_status end_redefined(const class_draft *draft, const sj_registry_class
     return SJ_OK;
 }
 
-/* Skips function numbers of an earlier recording, which the traced program named. No function gets
- * them. */
-static sj_status pass_over(sj_registry *registry, uint32_t least_function, uint32_t count)
+/* Skips function ids of an earlier recording, whose probes stay in the traced program. No function
+ * of this session gets such an id. */
+static sj_status skip_function_ids(sj_registry *registry, uint32_t least_function, uint32_t count)
 {
     if (least_function <= registry->next_function) {
         return SJ_OK;
@@ -432,12 +432,12 @@ static sj_status pass_over(sj_registry *registry, uint32_t least_function, uint3
     return SJ_OK;
 }
 
-static sj_status add_new(class_draft *draft, sj_registry_class *class,
-                         const sj_registry_mapping *mapping, uint32_t *first_function)
+static sj_status add_new_class(class_draft *draft, sj_registry_class *class,
+                               const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
-    SJ_TRY(pass_over(registry, draft->least_function, draft->file.method_count));
+    SJ_TRY(skip_function_ids(registry, draft->least_function, draft->file.method_count));
     SJ_TRY(rewrite(draft, registry->next_function));
     SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(make_group(draft, &group));
@@ -453,8 +453,9 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     return report_lines(draft, class, mapping->loaded_ticks);
 }
 
-/* Sends which functions have probes, if the policy has changed since they were sent. */
-static sj_status send_again(class_draft *draft, sj_registry_class *class, uint32_t first_function)
+/* Sends the functions again if the policy has changed which of them have probes. */
+static sj_status resend_functions(class_draft *draft, sj_registry_class *class,
+                                  uint32_t first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
@@ -469,16 +470,16 @@ static sj_status send_again(class_draft *draft, sj_registry_class *class, uint32
     return status;
 }
 
-static sj_status add_known(class_draft *draft, sj_registry_class *class,
-                           const sj_registry_mapping *mapping, uint32_t *first_function)
+static sj_status add_known_class(class_draft *draft, sj_registry_class *class,
+                                 const sj_registry_mapping *mapping, uint32_t *first_function)
 {
-    sj_registry_mapping another = *mapping;
-    another.module = class->module;
+    sj_registry_mapping mapped_again = *mapping;
+    mapped_again.module = class->module;
     *first_function = draft->registry->modules[class->module - 1].first_function;
     SJ_TRY(rewrite(draft, *first_function));
     SJ_TRY(end_redefined(draft, class, mapping));
-    SJ_TRY(send_again(draft, class, *first_function));
-    return sj_registry_add_mapping(draft->registry, &another);
+    SJ_TRY(resend_functions(draft, class, *first_function));
+    return sj_registry_add_mapping(draft->registry, &mapped_again);
 }
 
 static void name_module(class_draft *draft, const char *name, uint64_t loader)
@@ -490,8 +491,8 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
     }
 }
 
-/* Names a hidden class by its host and by its bytes: several may have the same name. Omits the host
- * if the class may be its own host. */
+/* Names a hidden class by its host and its bytes, because several hidden classes may have the same
+ * name. Omits the host if the class is its own host. */
 static void name_hidden(class_draft *draft, sj_slice host)
 {
     char name[SJ_JAVA_NAME_BYTES];
@@ -518,7 +519,7 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class,
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_EUNSUPPORTED;
     }
     const bool is_hidden = class->host_bytes != 0;
-    if (draft->listing == SJ_CLASS_FIXED) { /* com/acme/Made.0x0000000800c01000 */
+    if (draft->listing == SJ_CLASS_FIXED) { /* cut the suffix: com/acme/Made.0x0000000800c01000 */
         const uint8_t *suffix = memchr(draft->file.name.data, '.', draft->file.name.size);
         const uint8_t *name_end = draft->file.name.data + draft->file.name.size;
         draft->file.name.size -= suffix != NULL ? (size_t)(name_end - suffix) : 0;
@@ -552,8 +553,8 @@ static size_t find_descendant(const sj_registry *registry, uint64_t path_hash)
     return i;
 }
 
-/* True if the filter does not ask for ancestors, or the class is known to descend from one. A class
- * that is being defined waits until that is known. */
+/* True if the filter does not ask for ancestors, or if the class is known to descend from a wanted
+ * one. While a class is being defined, its ancestors are not known yet. */
 static bool may_descend(const sj_registry *registry, uint64_t path_hash)
 {
     const sj_class_filter *filter = filter_of(registry);
@@ -561,7 +562,7 @@ static bool may_descend(const sj_registry *registry, uint64_t path_hash)
            find_descendant(registry, path_hash) != registry->descendant_count;
 }
 
-/* Notes and returns whether a class descends from what the filter asks for. */
+/* Stores and returns whether a class descends from a wanted ancestor. */
 static bool note_descent(sj_registry *registry, const char *path, const char *name,
                          sj_slice lineage)
 {
@@ -591,8 +592,8 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
     return descends;
 }
 
-/* True if the class has probes of an earlier recording. Its function numbers then mean other
- * functions in that JVM. Reports that. The caller holds the mutex. */
+/* True if the class has probes of an earlier recording. Their function ids mean other functions in
+ * that JVM. Reports that. The caller holds the mutex. */
 static bool is_of_earlier(const class_draft *draft, const sj_registry_class *known)
 {
     sj_error error = {0};
@@ -626,8 +627,8 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class,
         return SJ_EUNSUPPORTED;
     }
     known->is_hidden = class->host_bytes != 0;
-    SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &reply->first_function)
-                              : add_new(draft, known, mapping, &reply->first_function));
+    SJ_TRY(known->module != 0 ? add_known_class(draft, known, mapping, &reply->first_function)
+                              : add_new_class(draft, known, mapping, &reply->first_function));
     reply->count = draft->file.method_count;
     reply->rewritten = draft->result.rewritten;
     reply->selection = draft->selection;
@@ -641,7 +642,8 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                                 const sj_class_texts *texts, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_reply *reply)
 {
-    /* reported when the loader goes, with all of its classes */
+    /* The bias is the loader's number, so that the unloading of a loader ends the mappings of its
+     * classes. */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry,
@@ -682,7 +684,7 @@ void sj_registry_name_classes(sj_registry *registry)
     }
 }
 
-/* Returns the last class seen with that name and loader; NULL: none. */
+/* Returns the class of that path that was added last; NULL: none. */
 static const sj_registry_class *find_seen(const sj_registry *registry, const char *path)
 {
     const uint64_t path_hash = hash_text(path);
@@ -694,7 +696,8 @@ static const sj_registry_class *find_seen(const sj_registry *registry, const cha
     return NULL;
 }
 
-/* Returns what a loaded class shall have; SJ_CLASS_UNASKED: the class must be read first. */
+/* Returns the selection number that a loaded class must have; SJ_CLASS_UNASKED: the class must be
+ * read first. */
 static uint32_t wanted_selection(class_draft *draft, const sj_link_loaded_class *loaded,
                                  const sj_class_texts *texts)
 {

@@ -1,5 +1,5 @@
-/* Containers of methods that are loaded at run time. Each container is a module of the session. Its
- * functions have their tokens as offsets. */
+/* Containers of methods that are loaded at run time. Each container is a module of the session. A
+ * function's offset is its token. */
 #include "agent/policy/value_capacity.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
@@ -17,7 +17,7 @@ typedef struct container_draft {
     const sj_runtime *runtime;
     sj_link_language language;
     bool is_main;
-    bool is_known; /* the container is read again; the gaps of earlier rules were counted */
+    bool is_known; /* the container is read again; its unmet rules are counted already */
     /* class of the previous method: methods of a class come together */
     char class[SJ_METHOD_PART_BYTES];
     bool wants_class; /* decided once for the methods of that class */
@@ -49,8 +49,8 @@ static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
     sj_value_rules_count_crowded(rules, counted, places);
 }
 
-/* Notes which values of a method are recorded, as many as fit into an answer. */
-static sj_status note_values(container_draft *draft, uint32_t token, const char *name)
+/* Lists the values of a method to record, as many as fit into an answer. */
+static sj_status list_values(container_draft *draft, uint32_t token, const char *name)
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
     const sj_rule_set named = sj_value_rules_match(rules, name);
@@ -73,7 +73,7 @@ static sj_status note_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
-/* Drops the values of methods that do not fit into an answer, and counts their rules. */
+/* Drops the values of methods that do not fit into an answer, and counts their rules as crowded. */
 static void limit_values(container_draft *draft)
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
@@ -87,8 +87,8 @@ static void limit_values(container_draft *draft)
     draft->value_count = draft->value_count < most ? draft->value_count : most;
 }
 
-/* True if a method is wanted. A name that cannot be split belongs to no class that a filter could
- * name. */
+/* True if a method is wanted. A name that cannot be split has no class, so only patterns of
+ * functions apply. */
 static bool wants_method(container_draft *draft, const char *name)
 {
     sj_method_parts parts;
@@ -133,7 +133,7 @@ static sj_status add_method(void *context, uint32_t token, const char *name, boo
                            .source = SJ_SYMBOL_RUNTIME};
     memcpy(draft->strings + draft->strings_bytes, name, bytes);
     draft->strings_bytes += bytes;
-    return is_wanted ? note_values(draft, token, name) : SJ_OK;
+    return is_wanted ? list_values(draft, token, name) : SJ_OK;
 }
 
 static void free_draft(container_draft *draft)
@@ -278,10 +278,10 @@ static void count_container(sj_registry *registry, const container_draft *draft,
     }
 }
 
-/* Adds a container that was read as a module. The caller holds the mutex. */
-static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapping,
-                          const sj_link_container *container, const char *path,
-                          container_draft *draft)
+/* Adds a module for a container that was read. The caller holds the mutex. */
+static sj_status add_module(sj_registry *registry, const sj_registry_mapping *mapping,
+                            const sj_link_container *container, const char *path,
+                            container_draft *draft)
 {
     sj_plan_header *group = NULL;
     uint32_t first_function = 0;
@@ -314,7 +314,7 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
     return SJ_OK;
 }
 
-/* Replaces what is known of a container with what was read again, and notifies the collector. */
+/* Replaces the marks and values of a container. Sends its functions again if marks changed. */
 static sj_status replace_marks(sj_registry *registry, const sj_link_container *container,
                                sj_registry_container *known, container_draft *draft)
 {
@@ -351,8 +351,8 @@ static void leave_out_all(container_draft *draft)
     }
 }
 
-static void note_states(const sj_registry *registry, const sj_registry_container *known,
-                        const container_draft *draft, sj_function_rules *rules, uint8_t *states)
+static void set_states(const sj_registry *registry, const sj_registry_container *known,
+                       const container_draft *draft, sj_function_rules *rules, uint8_t *states)
 {
     const uint32_t first = registry->modules[known->module - 1].first_function;
     for (uint32_t i = 0; i < draft->count; i++) {
@@ -393,7 +393,7 @@ sj_status sj_registry_select_container(sj_registry *registry, size_t place,
     if (status == SJ_OK && draft.count == module->function_count) {
         status = replace_marks(registry, &container, known, &draft);
         if (status == SJ_OK) {
-            note_states(registry, known, &draft, rules, states);
+            set_states(registry, known, &draft, rules, states);
         }
     } else if (status != SJ_ENOMEM) {
         status = SJ_OK;
@@ -429,15 +429,15 @@ static sj_status add_locked(sj_registry *registry, const sj_link_container *cont
         container_draft draft = {.selection = registry->options.selection};
         sj_status status = read_new(registry, container, path, &draft);
         if (status == SJ_OK) {
-            status = add_read(registry, mapping, container, path, &draft);
+            status = add_module(registry, mapping, container, path, &draft);
         }
         free_draft(&draft);
         SJ_TRY(status);
         return reply_known(registry, &registry->containers[registry->container_count - 1], reply);
     }
-    sj_registry_mapping another = *mapping;
-    another.module = known->module;
-    SJ_TRY(sj_registry_add_mapping(registry, &another));
+    sj_registry_mapping mapped_again = *mapping;
+    mapped_again.module = known->module;
+    SJ_TRY(sj_registry_add_mapping(registry, &mapped_again));
     return reply_known(registry, known, reply);
 }
 

@@ -41,7 +41,7 @@ static int compare_failures(const void *left, const void *right)
     return (a->function > b->function) - (a->function < b->function);
 }
 
-/* Sends the functions of one module, which follow each other in the order of ids. */
+/* Sends failures of one module, after replacing their ids by indices in the module. */
 static sj_status report_module(sj_registry *registry, uint64_t process,
                                const sj_registry_module *entry, sj_link_failure *failures,
                                size_t count)
@@ -169,8 +169,8 @@ static sj_status skip_read(sj_registry *registry, uint64_t process,
 
 /* Plans the functions in a file if `reply` is given. Otherwise reports that none of them is
  * hooked. */
-static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slice file,
-                                uint32_t count, uint32_t skip, sj_plan_reply *reply)
+static sj_status plan_or_skip(sj_registry *registry, uint64_t process, sj_slice file,
+                              uint32_t count, uint32_t skip, sj_plan_reply *reply)
 {
     if (count == 0 || count > file.size / sizeof(sj_link_code_function)) {
         return SJ_ECORRUPT;
@@ -193,11 +193,11 @@ static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slic
 sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process, sj_slice file,
                                      uint32_t count, sj_plan_reply *reply)
 {
-    return with_functions(registry, process, file, count, SJ_SKIP_NONE, reply);
+    return plan_or_skip(registry, process, file, count, SJ_SKIP_NONE, reply);
 }
 
 sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process, sj_slice file,
                                      uint32_t count, uint32_t skip)
 {
-    return with_functions(registry, process, file, count, skip, NULL);
+    return plan_or_skip(registry, process, file, count, skip, NULL);
 }

@@ -202,14 +202,14 @@ SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t
 SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
                                                      const sj_plan_request *request);
 
-/* Returns the mappings of a process, borrowed until a process is added. The caller holds the mutex,
- * here and below. */
+/* Returns the mappings of a process, borrowed until a process is added. The caller of this function
+ * and of all functions below holds the mutex. */
 const sj_mapping_list *sj_registry_mappings_of(const sj_registry *registry, uint64_t process);
 
 /* True if a process has a module mapped. */
 bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint32_t module);
 
-/* Gives a forked child the hooked modules of its parent, which the child does not name itself.
+/* Gives a forked child the mappings of its parent, which the child's agent does not report.
  * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);

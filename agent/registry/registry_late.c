@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Reports for how long the calls of a module are missing. If the spool is full, the report's number
- * is missing in the store. */
+/* Reports for how long the calls of a module are missing. If the spool is full, the store finds a
+ * gap in the numbers of reports. */
 static void report_late(sj_registry *registry, const sj_late_plan *plan, uint64_t missed_ns,
                         bool is_hooked)
 {
@@ -30,8 +30,9 @@ static void report_late(sj_registry *registry, const sj_late_plan *plan, uint64_
     free(text);
 }
 
-/* Counts one plan. The summary names the first module without hooks, else the first module. */
-static void settle(sj_registry *registry, sj_late_plan *plan, bool is_hooked)
+/* Counts and reports one late plan. The summary names the first module without hooks, else the
+ * first module. */
+static void settle_plan(sj_registry *registry, sj_late_plan *plan, bool is_hooked)
 {
     sj_registry_counters *counters = &registry->counters;
     const uint64_t missed_ns = sj_clock_ns(CLOCK_MONOTONIC) - plan->late_ns;
@@ -80,7 +81,7 @@ void sj_registry_settle_late(sj_registry *registry, bool have_followed)
         }
         plan->tries++;
         if (have_followed && plan->is_planned) {
-            settle(registry, plan, true);
+            settle_plan(registry, plan, true);
         }
     }
     pthread_mutex_unlock(&registry->mutex);
@@ -92,7 +93,7 @@ void sj_registry_end_late(sj_registry *registry)
     for (size_t i = 0; i < registry->late_plans.count; i++) {
         sj_late_plan *plan = &registry->late_plans.items[i];
         if (plan->late_ns != 0 && !plan->is_settled) {
-            settle(registry, plan, false);
+            settle_plan(registry, plan, false);
         }
     }
     pthread_mutex_unlock(&registry->mutex);

@@ -20,7 +20,7 @@ sj_status sj_registry_read_lines(sj_registry *registry, const sj_link_container 
     if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    /* A report that the spool has no space for is counted. The store then does not know these
+    /* If the spool is full, the frame writer counts the report, and the store does not know these
      * lines. */
     const sj_status sent =
         sj_source_lines_report(*lines, SJ_SOURCE_LINES_THERE, registry->options.writer,
@@ -59,8 +59,7 @@ static const sj_registry_class *class_of(const sj_registry *registry, uint32_t f
     return NULL;
 }
 
-/* Returns the lines of a function's container or class. `*token` is the function's number in
- * them. */
+/* Returns the lines of a function's container or class. `*token`: the function's number in it. */
 static sj_source_lines *lines_of(sj_registry *registry, uint32_t function, uint32_t *token)
 {
     const sj_registry_container *container = container_of(registry, function);
@@ -76,9 +75,9 @@ static sj_source_lines *lines_of(sj_registry *registry, uint32_t function, uint3
     return class->lines;
 }
 
-/* Notes the lines that ran. The words come from another process: a count beyond their end stops the
+/* Marks the lines that ran. The words come from another process: a count beyond their end ends the
  * list. */
-static void enter_all(sj_registry *registry, const uint32_t *words, uint32_t count)
+static void mark_ran_lines(sj_registry *registry, const uint32_t *words, uint32_t count)
 {
     for (uint32_t at = 0; at + 2 <= count;) {
         const uint32_t function = words[at];
@@ -101,7 +100,7 @@ sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words, ui
 {
     sj_status status = SJ_OK;
     pthread_mutex_lock(&registry->mutex);
-    enter_all(registry, words, count);
+    mark_ran_lines(registry, words, count);
     for (size_t i = 0; is_last && i < registry->container_count && status == SJ_OK; i++) {
         const sj_registry_container *container = &registry->containers[i];
         if (container->lines != NULL) {
@@ -140,7 +139,7 @@ sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process, s
     return sj_frame_writer_report(registry->options.writer, &report);
 }
 
-/* Indexed by sj_mono_entry. */
+/* Reasons, indexed by sj_mono_entry. */
 static const char *const no_methods_because[] = {
     [SJ_MONO_ENTRY_NONE] = "nothing tells of the methods that it compiles",
     [SJ_MONO_ENTRY_CODE_BUFFER] = "its profiler interface is another one",

@@ -22,8 +22,8 @@ static const sj_registry_module *find_module_of(const sj_registry *registry, uin
     return NULL;
 }
 
-/* Writes FILE!NAME, or FILE+OFFSET for a function without a name. Returns false if there is no such
- * function. */
+/* Writes FILE!NAME, or FILE+OFFSET for a function without a name. Returns false if the function is
+ * in no plan. */
 static bool name_function(const sj_registry *registry, uint32_t function, char name[NAME_BYTES])
 {
     sj_plan plan = {0};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of methods by receiver, which become functions. */
+/* Names of new functions, each for a method and a class of receivers. */
 typedef struct receiver_names {
     char *text;
     size_t bytes;
@@ -31,7 +31,7 @@ sj_status sj_registry_share_function(sj_registry *registry, uint64_t process, ui
     return sj_registry_add_mapping(registry, &mapping);
 }
 
-/* Finds a class. Asks the process about a class that its files do not describe. */
+/* Finds a class. Asks the process about a class that its files do not contain. */
 static bool find_class(const sj_registry *registry, uint64_t process, uint64_t isa,
                        sj_known_class *class, bool *is_meta)
 {

@@ -15,7 +15,7 @@ enum { NAME_BYTES = 4096, RENAMED_MAX = 1 << 20 };
 
 #define PATH "objc:put-in"
 
-/* A function of the session at an address of code. */
+/* The session's function at an address of code. */
 typedef struct code_function {
     uint32_t function; /* 0: no hooked function */
     uint32_t module;
@@ -110,7 +110,7 @@ static sj_status add_renamed(sj_registry *registry, uint64_t process, uint32_t f
     return SJ_OK;
 }
 
-/* Returns the function whose name a function of a process has at present. */
+/* Returns the function under whose name a function's calls in a process are counted now. */
 static uint32_t present_name(const sj_registry *registry, uint64_t process, uint32_t function)
 {
     for (size_t i = atomic_load(&registry->renamed_count); i-- > 0;) {
@@ -122,8 +122,8 @@ static uint32_t present_name(const sj_registry *registry, uint64_t process, uint
     return function;
 }
 
-/* Returns the session's function with a name that stands for another function's code. Adds it if it
- * does not exist. */
+/* Returns the function that stands for another function's code under `name`. Adds it if it does not
+ * exist. */
 static sj_status name_function(sj_registry *registry, uint64_t process, uint32_t function,
                                const char *name, uint64_t now_ticks, uint32_t *named)
 {
@@ -181,8 +181,8 @@ static sj_status rename_function(sj_registry *registry, uint64_t process, uint32
                : SJ_OK;
 }
 
-/* A change and the functions whose names it may affect: the method's new function and its previous
- * one. */
+/* A change of a method's code, and the functions whose names it may affect: the new one and the
+ * previous one. */
 typedef struct change_draft {
     const char *name;
     uint32_t function;

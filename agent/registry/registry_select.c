@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces a module's counts by skip reason with those of its new marks. */
+/* Replaces a module's counts by skip reason with the counts of its new marks. */
 static void count_marks(sj_registry *registry, sj_registry_module *entry,
                         const sj_plan_header *plan)
 {
@@ -25,7 +25,7 @@ static void count_marks(sj_registry *registry, sj_registry_module *entry,
     }
     for (size_t i = 1; i < SJ_REGISTRY_SKIPS; i++) {
         if (entry->counted && i != SJ_SKIP_COLD_PART) {
-            /* wraps if there are fewer */
+            /* modulo 2^64 if the count falls */
             const uint64_t more = (uint64_t)skips[i] - entry->skips[i];
             counters->skips[i] += more;
             counters->hooked -= more;
@@ -84,8 +84,8 @@ static bool wants_entry(sj_registry *registry, const sj_selection *selection,
     return sj_selection_wants_module(selection, entry->path, entry->is_main);
 }
 
-/* Counts for new rules by number or signature the functions that have types. The values that such
- * rules record there have no names. */
+/* Counts, for new rules by number or signature, the functions whose types were recorded before: the
+ * values of such rules get no names there. */
 static void count_settled(const sj_registry_module *entry, const sj_plan_header *plan,
                           sj_value_rules *values)
 {
@@ -159,7 +159,7 @@ void sj_function_states_deinit(sj_function_states *states)
     *states = (sj_function_states){0};
 }
 
-/* Starts `states` with the renewals that processes have not applied yet. */
+/* Copies to `states` the renewals that processes have not applied yet. */
 static void copy_renewed(const sj_registry *registry, sj_function_states *states)
 {
     for (uint32_t id = 0; id < registry->renewed_count; id++) {
@@ -168,8 +168,8 @@ static void copy_renewed(const sj_registry *registry, sj_function_states *states
     }
 }
 
-/* Stores which renewals processes have to apply, also after a selection has failed: its written
- * plans would not show them again. */
+/* Stores which renewals processes have to apply. Also needed after a failed selection, because its
+ * written plans do not show them again. */
 static sj_status keep_renewed(sj_registry *registry, const sj_function_states *states)
 {
     uint8_t *renewed = states->renewed_count != 0 ? calloc(states->count, 1) : NULL;
@@ -278,7 +278,7 @@ void sj_registry_end_review(sj_registry *registry)
     sj_registry_begin_review(registry, 0, NULL, 0);
 }
 
-/* The functions of a module that are wanted and have no hooks in a process. */
+/* Selects the functions of a module that are wanted and have no hooks in a process. */
 typedef struct missing_functions {
     const sj_registry *registry;
     const sj_plan_function *functions;
@@ -295,14 +295,14 @@ static bool is_missing(void *context, const char *name, uint64_t offset, uint32_
     (void)name;
     (void)offset;
     (void)size_bytes;
-    const bool is_one = sj_plan_is_hooked(function) && (id >= missing->registry->prepared_count ||
-                                                        missing->registry->prepared[id] == 0);
-    missing->count += is_one;
-    return is_one;
+    const bool is_added = sj_plan_is_hooked(function) && (id >= missing->registry->prepared_count ||
+                                                          missing->registry->prepared[id] == 0);
+    missing->count += is_added;
+    return is_added;
 }
 
-/* True if rules newly name functions of a module as callers. Agents learn from a plan where these
- * lie. */
+/* True if rules newly name functions of a module as callers. Agents learn the addresses of these
+ * from a plan. */
 static bool has_new_callers(const sj_registry *registry, const sj_registry_module *entry)
 {
     const uint32_t end = entry->first_function + entry->function_count;
@@ -314,7 +314,7 @@ static bool has_new_callers(const sj_registry *registry, const sj_registry_modul
     return false;
 }
 
-/* Writes the plan of the missing functions beside the module's own. */
+/* Writes the plan of the missing functions beside the module's plan. */
 static sj_status write_missing(const sj_registry *registry, const sj_registry_module *entry,
                                char *path, size_t capacity)
 {

@@ -1,4 +1,4 @@
-/* Runtimes in recordings that count calls. Their methods are not recorded, and that is reported. */
+/* Reports runtimes whose methods are not recorded because the recording counts calls. */
 #include "agent/registry/registry_internal.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static sj_status report_uncounted(sj_registry *registry, const sj_runtime *runti
     if (first[0] == '\0') {
         snprintf(first, sizeof(registry->counters.unrecorded_runtime), "%s", runtime->name);
     }
-    /* If the spool is full, the report's number is missing in the store. */
+    /* If the spool is full, the store finds a gap in the numbers of reports. */
     const sj_status status = sj_frame_writer_report(registry->options.writer, &report);
     return status == SJ_EFULL ? SJ_OK : status;
 }

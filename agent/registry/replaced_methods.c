@@ -22,8 +22,8 @@ void sj_replaced_methods_deinit(sj_replaced_methods *methods)
     *methods = (sj_replaced_methods){0};
 }
 
-static sj_replaced_method *find(const sj_replaced_methods *methods, uint64_t process,
-                                const char *name)
+static sj_replaced_method *find_method(const sj_replaced_methods *methods, uint64_t process,
+                                       const char *name)
 {
     for (size_t i = 0; i < methods->count; i++) {
         if (methods->items[i].process == process && strcmp(methods->items[i].name, name) == 0) {
@@ -33,8 +33,8 @@ static sj_replaced_method *find(const sj_replaced_methods *methods, uint64_t pro
     return NULL;
 }
 
-/* Returns the name of the method for which the code was made: +[Class(Category) selector] without
- * the category. Returns "" if it was made for no method, NULL if out of memory. */
+/* Returns the name of the method for which the code was made, without its category: +[Class
+ * selector]. Returns "" if it was made for no method, NULL if out of memory. */
 static char *dup_own(const char *own)
 {
     if ((own[0] != '-' && own[0] != '+') || own[1] != '[') {
@@ -52,7 +52,7 @@ static char *dup_own(const char *own)
 sj_status sj_replaced_methods_set(sj_replaced_methods *methods, const sj_replaced_method *given,
                                   uint32_t *before)
 {
-    sj_replaced_method *method = find(methods, given->process, given->name);
+    sj_replaced_method *method = find_method(methods, given->process, given->name);
     *before = method != NULL ? method->function : 0;
     if (method == NULL && methods->count == SJ_REPLACED_METHODS) {
         return SJ_ELIMIT;
@@ -68,7 +68,7 @@ sj_status sj_replaced_methods_set(sj_replaced_methods *methods, const sj_replace
         free_texts(&made);
         return SJ_ENOMEM;
     }
-    method = find(methods, given->process, given->name); /* its index may have changed */
+    method = find_method(methods, given->process, given->name); /* its index may have changed */
     if (method != NULL) {
         free_texts(method);
         *method = made;
@@ -95,7 +95,7 @@ const char *sj_replaced_methods_name(const sj_replaced_methods *methods, uint64_
     if (only == NULL || strcmp(only->own, only->name) == 0) {
         return NULL;
     }
-    /* The method for which the code was made may still have it. */
-    const bool is_shared = only->own[0] != '\0' && find(methods, process, only->own) == NULL;
+    /* The method for which the code was made still has it, unless its code was replaced, too. */
+    const bool is_shared = only->own[0] != '\0' && find_method(methods, process, only->own) == NULL;
     return is_shared ? NULL : only->shown;
 }

@@ -1,5 +1,5 @@
-/* Methods whose code a program has replaced at run time. Stores, by process, which function's code
- * each method has now, and what such a function is called. Not thread-safe. */
+/* Methods whose code a program has replaced at run time. Stores, by process, whose code each method
+ * has now. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_REPLACED_METHODS_H
 #define SJ_AGENT_REGISTRY_REPLACED_METHODS_H
 
@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_REPLACED_METHODS = 16384 }; /* later methods keep the names of their code */
+enum {
+    SJ_REPLACED_METHODS = 16384
+}; /* later methods are not stored: calls keep the names of the code */
 
 typedef struct sj_replaced_method {
     uint64_t process;

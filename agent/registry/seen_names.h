@@ -1,5 +1,5 @@
-/* Stores each name once: the first few in full, the rest as a count. Messages use them to say what
- * there was instead of what a pattern asked for. Any thread. */
+/* Stores each name once: the first few, and the number of others. Messages use them to say what was
+ * found instead of a pattern's match. Any thread. */
 #ifndef SJ_AGENT_REGISTRY_SEEN_NAMES_H
 #define SJ_AGENT_REGISTRY_SEEN_NAMES_H
 

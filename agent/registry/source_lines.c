@@ -44,8 +44,9 @@ void sj_source_lines_free(sj_source_lines *lines)
     }
 }
 
-/* Finds or adds a file name. Points of one file usually come together, so the search starts at the
- * last file. Beyond COMPARISONS_MAX it returns SJ_ELIMIT; the points read until then stay. */
+/* Finds or adds a file name. Points of one file usually follow each other, so the search starts at
+ * the last file. After COMPARISONS_MAX it returns SJ_ELIMIT, and the caller keeps the points read
+ * so far. */
 static sj_status find_file(sj_source_lines *lines, const char *name, uint32_t *place)
 {
     for (size_t i = lines->file_count; i-- > 0;) {
@@ -86,7 +87,7 @@ static sj_status add_point(void *context, const sj_container_line *line)
     return SJ_OK;
 }
 
-static int compare(uint64_t left, uint64_t right)
+static int compare_numbers(uint64_t left, uint64_t right)
 {
     return (left > right) - (left < right);
 }
@@ -96,9 +97,9 @@ static uint64_t place_of(const source_point *point)
     return (uint64_t)point->token << 32 | point->offset;
 }
 
-static int by_place(const void *left, const void *right)
+static int compare_places(const void *left, const void *right)
 {
-    return compare(place_of(left), place_of(right));
+    return compare_numbers(place_of(left), place_of(right));
 }
 
 sj_status sj_source_lines_new(sj_source_lines **lines)
@@ -114,7 +115,7 @@ sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *l
 
 void sj_source_lines_sort(sj_source_lines *lines)
 {
-    qsort(lines->points, lines->count, sizeof(*lines->points), by_place);
+    qsort(lines->points, lines->count, sizeof(*lines->points), compare_places);
 }
 
 bool sj_source_lines_is_empty(const sj_source_lines *lines)
@@ -137,7 +138,7 @@ sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path, sj_s
         sj_source_lines_free(made);
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_ENOTFOUND;
     }
-    qsort(made->points, made->count, sizeof(*made->points), by_place);
+    qsort(made->points, made->count, sizeof(*made->points), compare_places);
     *lines = made;
     return SJ_OK;
 }
@@ -178,7 +179,7 @@ static json_t *name_as_json(const char *name)
     return text;
 }
 
-static sj_status send(lines_report *report, const char *file)
+static sj_status send_methods(lines_report *report, const char *file)
 {
     json_t *payload = json_pack("{s:I, s:o, s:o}", "module", (json_int_t)report->module, "file",
                                 name_as_json(file), "methods", report->methods);
@@ -215,13 +216,13 @@ static sj_status begin_method(lines_report *report, uint32_t token)
 }
 
 /* Orders points by file, method and line. */
-static int by_file(const void *left, const void *right)
+static int compare_files(const void *left, const void *right)
 {
     const source_point *a = left;
     const source_point *b = right;
     const int order =
-        compare((uint64_t)a->file << 32 | a->token, (uint64_t)b->file << 32 | b->token);
-    return order != 0 ? order : compare(a->line, b->line);
+        compare_numbers((uint64_t)a->file << 32 | a->token, (uint64_t)b->file << 32 | b->token);
+    return order != 0 ? order : compare_numbers(a->line, b->line);
 }
 
 static sj_status send_points(lines_report *report, const source_point *points, size_t count)
@@ -233,7 +234,7 @@ static sj_status send_points(lines_report *report, const source_point *points, s
             continue;
         }
         if (report->methods != NULL && (is_new_file || report->bytes > PAYLOAD_BYTES)) {
-            SJ_TRY(send(report, report->lines->files[at[-1].file]));
+            SJ_TRY(send_methods(report, report->lines->files[at[-1].file]));
         }
         if (report->methods == NULL || at->token != at[-1].token) {
             SJ_TRY(begin_method(report, at->token));
@@ -243,7 +244,7 @@ static sj_status send_points(lines_report *report, const source_point *points, s
             return SJ_ENOMEM;
         }
     }
-    return count == 0 ? SJ_OK : send(report, report->lines->files[points[count - 1].file]);
+    return count == 0 ? SJ_OK : send_methods(report, report->lines->files[points[count - 1].file]);
 }
 
 /* Sends the last report, with an empty file name: it says that all entered lines were reported.
@@ -251,11 +252,11 @@ static sj_status send_points(lines_report *report, const source_point *points, s
 static sj_status send_end(lines_report *report)
 {
     report->methods = json_array();
-    return send(report, "");
+    return send_methods(report, "");
 }
 
-/* Copies the points that a report covers. Marks entered ones as reported. */
-static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_point *chosen)
+/* Copies the points that a report contains. Marks entered ones as reported. */
+static size_t copy_points(sj_source_lines *lines, sj_source_lines_kind kind, source_point *chosen)
 {
     size_t count = 0;
     for (size_t i = 0; i < lines->count; i++) {
@@ -267,13 +268,13 @@ static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_p
             point->state = POINT_REPORTED;
         }
     }
-    qsort(chosen, count, sizeof(*chosen), by_file);
+    qsort(chosen, count, sizeof(*chosen), compare_files);
     return count;
 }
 
-/* Marks reported points as entered again, so that the next report includes what the spool had no
- * space for. */
-static void forget_reported(sj_source_lines *lines)
+/* Marks reported points as entered again, so that the next report includes points that did not fit
+ * into the spool. */
+static void mark_unreported(sj_source_lines *lines)
 {
     for (size_t i = 0; i < lines->count; i++) {
         if (lines->points[i].state == POINT_REPORTED) {
@@ -291,13 +292,13 @@ sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind ki
     if (chosen == NULL) {
         return SJ_ENOMEM;
     }
-    const size_t count = choose(lines, kind, chosen);
+    const size_t count = copy_points(lines, kind, chosen);
     sj_status status = send_points(&report, chosen, count);
     if (status == SJ_OK && kind == SJ_SOURCE_LINES_ENTERED) {
         status = send_end(&report);
     }
     if (status != SJ_OK && kind == SJ_SOURCE_LINES_ENTERED) {
-        forget_reported(lines);
+        mark_unreported(lines);
     }
     json_decref(report.methods);
     free(chosen);

@@ -31,8 +31,8 @@ typedef enum sj_source_lines_kind {
     SJ_SOURCE_LINES_ENTERED /* lines of entered instructions that were not reported yet */
 } sj_source_lines_kind;
 
-/* Sends lines of module number `module`, by file. After the entered lines, sends a report with the
- * empty file name: only then it is certain that all of them were reported. SJ_ENOMEM, errors of
+/* Sends lines of module number `module`, by file. After the entered lines, sends a report with an
+ * empty file name, which confirms that all of them were reported. SJ_ENOMEM, errors of
  * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
                                                sj_frame_writer *writer, uint32_t module,

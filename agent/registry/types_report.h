@@ -1,5 +1,5 @@
-/* Reports ("values", "types") the types of functions whose values are recorded, from debug data.
- * They become the store's view `value_types`. */
+/* Reports the types of functions whose values are recorded, from debug data (monitor "values", kind
+ * "types"). They become the store's view `value_types`. */
 #ifndef SJ_AGENT_REGISTRY_TYPES_REPORT_H
 #define SJ_AGENT_REGISTRY_TYPES_REPORT_H
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Blocks are refused this far below the limits, so that metadata frames still fit. */
+/* Blocks are refused this far below the size limit, so that metadata frames still fit. */
 enum { CONTROL_RESERVE_BYTES = 64 * 1024 };
 
 typedef struct waiting_frame {
@@ -115,7 +115,7 @@ uint64_t sj_frame_writer_next_block(sj_frame_writer *writer)
 }
 
 /* Writes to the journal the sums that hold after the next frame is appended. */
-static void intend(const sj_frame_writer *writer, const sj_frame_writer_counters *after)
+static void begin_journal(const sj_frame_writer *writer, const sj_frame_writer_counters *after)
 {
     if (writer->options.journal == NULL) {
         return;
@@ -132,7 +132,7 @@ static void intend(const sj_frame_writer *writer, const sj_frame_writer_counters
     sj_journal_begin(writer->options.journal, &sums, sj_spool_end(writer->options.spool));
 }
 
-static void settle(const sj_frame_writer *writer, bool appended)
+static void commit_journal(const sj_frame_writer *writer, bool appended)
 {
     if (writer->options.journal != NULL) {
         sj_journal_commit(writer->options.journal, appended);
@@ -221,7 +221,7 @@ static sj_status keep_control(sj_frame_writer *writer, sj_frame_type type, size_
                               sj_slice payload)
 {
     const sj_slice header = {.data = writer->header, .size = header_bytes};
-    /* The process that finishes a killed recorder's session knows what was stored. */
+    /* The process that finishes a killed recorder's session reads the stored frames. */
     if (writer->options.control_store != NULL && writer->keeps_threads) {
         sj_metadata_store_add(writer->options.control_store, type, header, payload);
     }
@@ -229,13 +229,13 @@ static sj_status keep_control(sj_frame_writer *writer, sj_frame_type type, size_
 }
 
 /* Removes the kept frames for which `is_one` is true. */
-static void drop_kept(sj_frame_writer *writer, bool (*is_one)(const kept_frame *, const void *),
+static void drop_kept(sj_frame_writer *writer, bool (*is_dropped)(const kept_frame *, const void *),
                       const void *context)
 {
     kept_frame **at = &writer->first_kept;
     while (*at != NULL) {
         kept_frame *kept = *at;
-        if (is_one(kept, context)) {
+        if (is_dropped(kept, context)) {
             *at = kept->next;
             free(kept);
         } else {
@@ -363,8 +363,8 @@ static bool is_beyond_limit(sj_frame_writer *writer, size_t block_bytes)
     if (used > limit) {
         writer->counters.reached_max_bytes = true;
     }
-    /* Once the limit is reached, it stays so: a recording with one end is easier to trust than one
-     * with holes. */
+    /* After the limit is reached, smaller blocks are refused, too: the recording ends at one point
+     * instead of having holes. */
     return writer->counters.reached_max_bytes;
 }
 
@@ -382,9 +382,9 @@ static sj_status append_block(sj_frame_writer *writer, const sj_block_header *he
     info.event_count = header->event_count;
     SJ_TRY(build_frame(writer, SJ_FRAME_BLOCK, &info.base, bytes, &size));
     const sj_slice frame = {.data = writer->frame, .size = size};
-    intend(writer, after);
+    begin_journal(writer, after);
     const sj_status status = sj_spool_append(writer->options.spool, frame, NULL);
-    settle(writer, status == SJ_OK);
+    commit_journal(writer, status == SJ_OK);
     if (status == SJ_OK) {
         const bool reached = writer->counters.reached_max_bytes;
         writer->counters = *after;
@@ -438,9 +438,9 @@ sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason, uin
     sj_frame_writer_counters after = writer->counters;
     after.gap_calls += calls;
     after.gap_events += events;
-    intend(writer, &after);
+    begin_journal(writer, &after);
     const sj_status status = send_locked(writer, SJ_FRAME_GAP, &gap.base, nothing);
-    settle(writer, status == SJ_OK);
+    commit_journal(writer, status == SJ_OK);
     if (status == SJ_OK) {
         writer->counters.gap_calls += calls;
         writer->counters.gap_events += events;
@@ -449,8 +449,8 @@ sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason, uin
     return status;
 }
 
-/* The journal numbers marks, so that the process that finishes a killed recorder's session
- * continues the numbers. */
+/* The journal counts marks, so that the process that finishes a killed recorder's session continues
+ * the numbers. */
 static uint64_t next_mark(sj_frame_writer *writer)
 {
     if (writer->options.journal != NULL) {
@@ -547,9 +547,9 @@ sj_status sj_frame_writer_profile(sj_frame_writer *writer, const sj_profile_sums
     sj_frame_writer_counters after = writer->counters;
     after.block_calls += sums->calls;
     after.block_events += sums->events;
-    intend(writer, &after);
+    begin_journal(writer, &after);
     const sj_status status = send_locked(writer, SJ_FRAME_PROFILE, &profile.base, payload);
-    settle(writer, status == SJ_OK);
+    commit_journal(writer, status == SJ_OK);
     if (status == SJ_OK) {
         writer->counters.block_calls = after.block_calls;
         writer->counters.block_events = after.block_events;

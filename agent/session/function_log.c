@@ -1,6 +1,7 @@
-/* Design notes. Events are copied from their blocks as these arrive: 24 bytes each, with own texts
- * only if values were recorded. They wait in one queue per stream. A heap gives the queue with the
- * earliest next event. Events beyond PENDING_MAX are written at once, in the order known so far. */
+/* Design notes. The log copies events from blocks as they arrive: 24 bytes each, and a text only if
+ * values were recorded. Events wait in one queue per stream. A heap finds the queue with the
+ * earliest next event. If more than PENDING_MAX events wait, all are written at once, in the order
+ * known so far. */
 #include "agent/session/function_log.h"
 
 #include "agent/objfile/demangle.h"
@@ -28,7 +29,7 @@ enum {
 
 typedef struct line_event {
     uint64_t ticks;
-    /* Name and, after its terminator, result; NULL: those of function and ending. */
+    /* The name and, after its NUL, the result. NULL: the texts of `function` and `ending`. */
     char *texts;
     uint32_t function;
     uint8_t is_leave;
@@ -129,7 +130,7 @@ void sj_function_log_name(sj_function_log *log, uint32_t function, const char *s
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Returns the name of a function for people. */
+/* Returns the demangled name of a function. */
 static const char *name_of(sj_function_log *log, uint32_t function)
 {
     char shown[NAME_BYTES];
@@ -246,8 +247,8 @@ static sj_status push_open(log_stream *stream, const open_call *call)
     return SJ_OK;
 }
 
-/* If earlier blocks are missing, replaces the open calls by those at the start of the block. The
- * outermost calls of a very deep stack then have no names. */
+/* If earlier blocks are missing, replaces the open calls by the open calls at the start of the
+ * block. The outermost calls of a very deep stack then have no names. */
 static sj_status follow(log_stream *stream, const sj_block *block)
 {
     const bool is_next = stream->is_known && stream->next_event == block->header.first_event &&
@@ -307,7 +308,8 @@ static size_t first_value(const sj_function_log *log, size_t count, uint64_t cal
     return low < count && log->values[low]->call_index == call_index ? low : count;
 }
 
-/* Writes the name of a call with the values of its arguments; NULL: it has none. */
+/* Returns the name of a call with the values of its arguments; NULL: none are recorded. The caller
+ * frees it. */
 static char *name_call(sj_function_log *log, size_t value_count, const open_call *call)
 {
     sj_call_arguments arguments;
@@ -355,7 +357,7 @@ static recorded_end find_end(const sj_function_log *log, size_t value_count, uin
     return end;
 }
 
-/* Sets the texts of an exit, if anything of the call was recorded. */
+/* Returns the texts of an exit (line_event), or NULL if no value of the call was recorded. */
 static char *end_texts(sj_function_log *log, size_t value_count, const open_call *call,
                        uint32_t ending)
 {
@@ -409,8 +411,8 @@ static void leave(sj_function_log *log, log_stream *stream, size_t value_count, 
     free(call->name);
 }
 
-/* Removes the innermost call, which is open at the end of the recording. It has not returned, so it
- * gets no line. */
+/* Removes the innermost call, which is open at the end of the recording. It has not returned, so
+ * its exit has no line. */
 static void forget_innermost(log_stream *stream)
 {
     if (stream->depth != 0) {
@@ -418,7 +420,7 @@ static void forget_innermost(log_stream *stream)
     }
 }
 
-/* Frees the space of written events for new ones. */
+/* Moves the waiting events to the start of the array, if half of it holds written events. */
 static void move_down(log_stream *stream)
 {
     if (stream->first > stream->capacity / 2) {

@@ -1,5 +1,5 @@
 /* The live function.txt: a line for each entry and exit, written during the recording. The format
- * is that of the exporter (collector-server/export/function_txt.c):
+ * is the exporter's (collector-server/export/function_txt.c):
  *
  *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
  *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID, or RESULT errno:NUMBER tid:TID
@@ -42,7 +42,7 @@ void sj_function_log_name(sj_function_log *log, uint32_t function, const char *s
                           const char *module, uint64_t offset);
 
 /* Sets the thread of a stream, before its first block. Lines of other streams name no thread. Does
- * not block for long; if memory runs out, lines lack the thread. */
+ * not block for long. If memory runs out, lines lack the thread. */
 void sj_function_log_stream(sj_function_log *log, uint32_t stream, int32_t tid);
 
 /* Adds the events of a stored block. Blocks of a stream come in their order. */

@@ -20,7 +20,7 @@ static void name_file(uint32_t number, char name[NAME_BYTES])
     }
 }
 
-/* Renames the files to free the name function.txt, and deletes the oldest one. */
+/* Renames all files to the next higher number, and deletes the oldest one. */
 static void shift(sj_function_log_file *file)
 {
     char name[NAME_BYTES];
@@ -121,7 +121,7 @@ void sj_function_log_file_close(sj_function_log_file *file)
         file->fd = -1;
     }
     if (file->directory >= 0) {
-        close(file->directory); /* and its lock */
+        close(file->directory); /* releases the lock, too */
         file->directory = -1;
     }
 }

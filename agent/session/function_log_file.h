@@ -23,9 +23,9 @@ typedef struct sj_function_log_file {
     char buffer[SJ_FUNCTION_LOG_BUFFER];
 } sj_function_log_file;
 
-/* Makes the folder, if necessary, and an empty function.txt; rotates that of an earlier recording.
- * Close it even if it failed. Returns SJ_EIO, SJ_EPERM (another user's folder), or SJ_EAGAIN:
- * another recording writes there. */
+/* Makes the folder, if necessary, and an empty function.txt. Renames the files of an earlier
+ * recording. Close `file` even after an error. Returns SJ_EIO, SJ_EPERM (another user's folder), or
+ * SJ_EAGAIN: another recording writes there. */
 SJ_MUST_CHECK sj_status sj_function_log_file_open(const char *directory, uint64_t max_bytes,
                                                   uint32_t max_files, sj_function_log_file *file,
                                                   sj_error *error);

@@ -35,7 +35,7 @@ sj_status sj_journal_create(const char *runtime_directory, const sj_session_id *
     *journal = (sj_journal){.fd = -1};
     SJ_TRY(join_name(runtime_directory, path, error));
     journal->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    /* Reserved, not sparse, so that a full tmpfs is an error here instead of a SIGBUS later. */
+    /* Reserve the blocks, so that a full tmpfs is an error here instead of a SIGBUS later. */
     const int problem =
         journal->fd < 0 ? errno : posix_fallocate(journal->fd, 0, sizeof(sj_journal_data));
     if (problem != 0) {
@@ -124,7 +124,7 @@ void sj_journal_commit(const sj_journal *journal, bool appended)
 {
     sj_journal_data *data = journal->data;
     if (data != NULL) {
-        /* One atomic store decides: both halves of the pair change at once. */
+        /* One atomic store selects the valid sums, which change all at once. */
         atomic_store(&data->state, appended ? 1 - (data->state & 1) : data->state & 1);
     }
 }

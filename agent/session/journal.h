@@ -84,19 +84,19 @@ SJ_MUST_CHECK sj_status sj_journal_create(const char *runtime_directory,
 SJ_MUST_CHECK sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal,
                                         sj_error *error);
 
-/* Closes the journal and leaves the file. An all-zero journal is allowed. */
+/* Closes the journal and keeps the file. An all-zero journal is allowed. */
 void sj_journal_close(sj_journal *journal);
 
-/* Records a process; only the first SJ_JOURNAL_PROCESSES can be recovered. */
+/* Stores a process. Only the first SJ_JOURNAL_PROCESSES can be recovered. */
 void sj_journal_add_process(const sj_journal *journal, const sj_journal_process *process);
 
 /* Sets the sums that become valid when the next frame is appended. */
 void sj_journal_begin(const sj_journal *journal, const sj_journal_sums *sums, uint64_t spool_end);
 
-/* Ends that: the frame was appended, or it was not. */
+/* Ends sj_journal_begin. `appended`: true if the frame was appended. */
 void sj_journal_commit(const sj_journal *journal, bool appended);
 
-/* Decides about a frame that was being appended when the recorder was killed. Returns the valid
+/* Finds out whether the frame of an unfinished sj_journal_begin is in the spool. Returns the valid
  * sums. */
 sj_journal_sums sj_journal_recover(const sj_journal *journal, uint64_t spool_end);
 

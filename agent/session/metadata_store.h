@@ -16,8 +16,8 @@ void sj_metadata_store_free(sj_metadata_store *store); /* leaves the file; NULL 
 /* Removes all frames. */
 void sj_metadata_store_clear(sj_metadata_store *store);
 
-/* Appends a frame. If a frame cannot be written, it and all later ones are missing, because later
- * frames cannot be understood without it. */
+/* Appends a frame. If a frame cannot be written, all later frames are dropped, too, because they
+ * cannot be understood without it. */
 void sj_metadata_store_add(sj_metadata_store *store, sj_frame_type type, sj_slice header,
                            sj_slice payload);
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* A part's raw table is smaller than this, so that it fits into one frame however badly it
- * compresses. */
+/* Upper bound of a part's raw table, so that it fits into one frame even if it does not compress.
+ * */
 enum { PART_RAW_BYTES = 6 * 1024 * 1024, ENTRY_OVERHEAD_BYTES = 32, COMPRESSION_LEVEL = 3 };
 
 typedef struct module_part {

@@ -9,11 +9,11 @@
 /* Frames have this text instead of a command line. */
 #define SJ_REDACTED_TEXT "(redacted)"
 
-/* Returns the file name of a path, which is a part of `path`. */
+/* Returns the file name in a path; borrowed from `path`. */
 const char *sj_redacted_path(const char *path);
 
-/* Copies a text without directories: leaves out everything from the first path in it to the last
- * slash. `copy` needs as many bytes as `text` has, with its NUL. */
+/* Copies a text, and leaves out everything from the first path in it to the last slash. `copy`
+ * needs as many bytes as `text` has, including its NUL. */
 void sj_redacted_text(const char *text, char *copy);
 
 /* Copies a JSON text and leaves directories out of all its strings. `*copy` is from malloc. Returns
@@ -33,9 +33,9 @@ typedef struct sj_redacted_message {
     char *text;   /* owned; NULL: none */
 } sj_redacted_message;
 
-/* Makes the message to send instead of `message`, of a frame of `type`; `*sent` is `message` if
- * `bits` (SJ_REDACT_...) leave nothing out of it. Returns SJ_ENOMEM, or SJ_EINVAL for a list of
- * texts that is not JSON. In either case, `redacted` needs sj_redacted_message_deinit. */
+/* Makes the message to send instead of `message`. `*sent` is `message` itself if `bits`
+ * (SJ_REDACT_...) leave nothing out. Returns SJ_ENOMEM, or SJ_EINVAL for a list of texts that is
+ * not JSON. Call sj_redacted_message_deinit even after an error. */
 SJ_MUST_CHECK sj_status sj_redacted_message_make(sj_redacted_message *redacted, unsigned bits,
                                                  sj_frame_type type,
                                                  const ProtobufCMessage *message,

@@ -41,8 +41,8 @@ SJ_MUST_CHECK sj_status sj_session_end_frame_send(sj_frame_writer *writer,
                                                   const sj_session_finish *finish);
 
 /* Sends the policy that is active from `ticks` on. `number` counts the policies of the session,
- * from 1. `not_applied` is a JSON list, "" if all of it was applied. A frame with the same number
- * replaces the earlier one. */
+ * from 1. `not_applied` is a JSON list; "": everything was applied. A frame with the same number
+ * replaces the earlier frame. */
 SJ_MUST_CHECK sj_status sj_policy_frame_send(sj_frame_writer *writer, uint64_t number,
                                              const sj_policy *policy, uint64_t ticks,
                                              const char *not_applied);

@@ -6,10 +6,11 @@
 
 #include <stddef.h>
 
-/* Makes sure that an array has space for `more` elements beyond its first `count`. `items` is the
+/* Makes sure that an array has space for `more` elements after its first `count`. `items` is the
  * address of the array pointer, which comes from malloc or is NULL. `*capacity` is the number of
- * elements that fit today. A growing array at least doubles, and its new part is zeroed. Errors:
- * SJ_ENOMEM; SJ_ELIMIT beyond 2^32 elements. The array is unchanged then. Not thread-safe. */
+ * elements that fit; the function updates it. A growing array at least doubles, and its new part is
+ * zeroed. Returns SJ_ENOMEM, or SJ_ELIMIT beyond 2^32 elements; then the array is unchanged. Not
+ * thread-safe. */
 SJ_MUST_CHECK sj_status sj_array_reserve(void *items, size_t *capacity, size_t count, size_t more,
                                          size_t element_bytes);
 

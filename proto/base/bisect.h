@@ -3,8 +3,8 @@
 #define SJ_PROTO_BASE_BISECT_H
 
 /* Returns the first number from `first` to `end` - 1 that does not meet `condition`, an expression
- * about `index`; `end`: all of them meet it. A number that meets the condition must not follow one
- * that does not. The result has the type of `end`. */
+ * about `index`. Returns `end` if all numbers meet it. All numbers that meet the condition must
+ * come first. The result has the type of `end`. */
 #define SJ_BISECT(first, end, index, condition)                                                    \
     ({                                                                                             \
         __typeof__((end) + 0) sj_low_ = (first);                                                   \

@@ -7,7 +7,8 @@
 
 static const char config_option[] = "--config";
 
-/* Returns the file of --config, or NULL, and the number of arguments that name it. */
+/* Returns the value of --config, or NULL. `*first`: index of the option; `*words`: number of its
+ * arguments. */
 static const char *find_path(int argc, char **argv, int *first, int *words)
 {
     const size_t bytes = sizeof(config_option) - 1;
@@ -52,7 +53,6 @@ static sj_status read_text(const char *path, char **text, sj_error *error)
     return strlen(*text) == bytes ? SJ_OK : sj_fail(error, SJ_EINVAL, "%s: has a zero byte", path);
 }
 
-/* Removes blanks at both ends. */
 static char *trim(char *text)
 {
     static const char blanks[] = " \t\r";
@@ -64,7 +64,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* True if an option with this name, or with a name that begins so, needs a value. */
+/* True if an option whose name begins with `name` needs a value. (getopt_long accepts
+ * abbreviations.) */
 static bool needs_value(const struct option *options, const char *name)
 {
     for (const struct option *option = options; option->name != NULL; option++) {
@@ -201,13 +202,13 @@ static bool is_printed(const struct option *option)
     return true;
 }
 
-/* Prints the options that were given, or comments for those that were not. */
+/* wanted NULL: prints all given options. Else prints `wanted` as a comment unless it was given. */
 static void print_given(const sj_config_file *config, const struct option *options,
                         const struct option *wanted, FILE *output)
 {
     int index = 0;
     bool is_given = false;
-    optind = 0; /* begins again */
+    optind = 0; /* restarts getopt_long */
     while (getopt_long(config->argc, config->argv, ":", options, &index) != -1) {
         if (wanted != NULL && &options[index] == wanted) {
             is_given = true;

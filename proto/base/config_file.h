@@ -27,11 +27,11 @@ typedef struct sj_config_file {
     char *text;
 } sj_config_file;
 
-/* Finds `--config FILE` or `--config=FILE` in `argv`, reads that file, and makes the arguments with
- * both. Without --config they are those of `argv`. `argv` must live as long as `config`. Call
- * sj_config_file_deinit, also after an error. Errors name file and line: SJ_EIO (not readable),
- * SJ_EINVAL (not an option, a line without the value that `options` demand, or --config without a
- * file), SJ_ELIMIT (more than SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
+/* Finds `--config FILE` or `--config=FILE` in `argv`, reads that file, and makes an argument list
+ * of its lines and `argv`. `argv` must live as long as `config`. Call sj_config_file_deinit, also
+ * after an error. Errors name file and line: SJ_EIO (not readable), SJ_EINVAL (not an option, a
+ * line without the value that `options` demand, or --config without a file), SJ_ELIMIT (more than
+ * SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_config_file_read(int argc, char **argv, const struct option *options,
                                             sj_config_file *config, sj_error *error);
 void sj_config_file_deinit(sj_config_file *config);

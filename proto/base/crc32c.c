@@ -39,7 +39,7 @@ uint32_t sj_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 
 #ifdef HAS_CRC_INSTRUCTION
 
-/* Inline assembly, because the headers of the intrinsics need vector registers. Code inside the
+/* Inline assembly, because the headers of the intrinsics need vector registers, and code inside the
  * traced program is compiled without them. */
 #if defined(__x86_64__)
 

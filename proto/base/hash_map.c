@@ -22,7 +22,7 @@ static bool is_free(const sj_hash_entry *entry)
     return entry->key == 0 && entry->sub == 0;
 }
 
-/* Returns the entry of a key, or the free entry where the key belongs. The map must have a free
+/* Returns the entry of a key, or the free entry where it would be added. The map must have a free
  * entry. */
 static sj_hash_entry *find_place(const sj_hash_map *map, uint64_t key, uint32_t sub)
 {

@@ -82,7 +82,7 @@ sj_progress_work sj_progress_begin_list(uint64_t total)
     return begin(total, true);
 }
 
-/* Returns NULL if the work has ended or belongs to another thread. */
+/* Returns the level of the work. NULL: it has ended or belongs to another thread. */
 static level *find(sj_progress_work work)
 {
     for (unsigned i = 0; work != 0 && i < watched.count; i++) {

@@ -1,6 +1,5 @@
-/* Reports the progress of long work to a callback of the same thread, for example a progress bar.
- * The thread that works is the thread that is called back, between two parts of the work. Without a
- * callback all functions do nothing. */
+/* Reports the progress of long work to a callback, for example of a progress bar. The working
+ * thread calls it between two parts of the work. Without a callback all functions do nothing. */
 #ifndef SJ_PROTO_BASE_PROGRESS_H
 #define SJ_PROTO_BASE_PROGRESS_H
 
@@ -19,8 +18,8 @@ typedef void sj_progress_show(const sj_progress *progress);
  * use it: on other threads the functions below do nothing. */
 typedef uint64_t sj_progress_work;
 
-/* Sets the callback of the calling thread; NULL removes it. Work that started earlier is not
- * reported any more. */
+/* Sets the callback of the calling thread; NULL removes it. Work that started earlier is no longer
+ * reported. */
 void sj_progress_watch(sj_progress_show *show);
 
 /* True if the calling thread has a callback, so that counting the parts of the work in advance is

@@ -1,5 +1,5 @@
 /* Durations and sizes with units, and counted nouns. Policies, options and environment variables
- * all use these two parsers, so that a text means the same everywhere. Thread-safe. */
+ * use the same two parsers. Thread-safe. */
 #ifndef SJ_PROTO_BASE_UNITS_H
 #define SJ_PROTO_BASE_UNITS_H
 

@@ -1,5 +1,5 @@
-/* Computes the depths of a block's calls, eight symbols at a time. Which of the eight are ENTERs
- * makes a number below 256 (a pattern). A table says what each pattern does to the depth. */
+/* Computes the depths of a block's calls, eight symbols at a time. The eight symbols form a
+ * pattern: one bit each, 1 for an ENTER. A table has the effect of each pattern on the depth. */
 #include "proto/block/block_internal.h"
 
 #ifdef __SSE2__
@@ -60,7 +60,7 @@ static inline void step(sj_block_depths *depths, uint32_t symbol)
     }
 }
 
-/* Returns the effect of `pieces` times sixteen symbols, in the form of a table entry. */
+/* Returns the effect of `pieces` times sixteen symbols, like a table entry. */
 #ifdef __SSE2__
 static inline __m128i step_eight(__m128i before, uint32_t pattern, __m128i *most)
 {
@@ -108,8 +108,8 @@ static eight_steps step_pieces(const uint16_t *symbols, size_t pieces)
 }
 #endif
 
-/* Needs an ENTER before these symbols: only then the highest depth is always the depth after an
- * ENTER. */
+/* Adds the effect of symbols. An ENTER must precede them: then the highest depth is always the
+ * depth after an ENTER. */
 static void add_pieces(sj_block_depths *depths, const uint16_t *symbols, size_t pieces)
 {
     const eight_steps steps = step_pieces(symbols, pieces);
@@ -145,7 +145,7 @@ sj_block_depths sj_block_measure_depths(const sj_block *block)
     return depths;
 }
 
-/* Returns the events [from, to) of a block as a block, complete enough to measure its depths. */
+/* Returns a block with the events [from, to) that suffices to measure their depths. */
 static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
 {
     sj_block part = {.symbols16 = block->symbols16, .symbols32 = block->symbols32};

@@ -9,10 +9,9 @@ enum {
     FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS: at most half of the slots are used */
     FUNCTION_SLOTS = 1 << FUNCTION_SLOT_BITS,
     MIN_COMPRESSED_BYTES = 32, /* an empty zstd frame alone takes 9 to 13 */
-    /* A table of this size stays in the L1 cache, and the recent matches that it finds are as
-     * good. */
+    /* A table of this size stays in the L1 cache. Larger tables do not compress better. */
     ZSTD_HASH_BITS = 10,
-    /* Only in misses are matches this short cheaper than literals. */
+    /* Shorter matches pay only in the column of misses. */
     ZSTD_MIN_MATCH = 7,
     ZSTD_MIN_MATCH_MISSES = 4
 };
@@ -73,7 +72,7 @@ void sj_block_encoder_free(sj_block_encoder *encoder)
     free(encoder);
 }
 
-/* Returns the most bytes that a column of the block can take. */
+/* Returns the maximum size of a column of the block. */
 static size_t column_bound(unsigned column, const sj_block_input *input)
 {
     return column != SJ_COLUMN_VALUE_ROWS /* only older versions wrote it */
@@ -100,15 +99,15 @@ static inline uint64_t entry_of(const sj_event *event)
     return (uint64_t)event->tail_call << 32 | event->function;
 }
 
-/* Function ids are dense, so nearly every entry finds its home slot free. */
+/* Function ids are dense, so the home slot of nearly every entry is free. */
 static inline uint32_t home_slot(uint64_t entry)
 {
     return ((uint32_t)entry + (uint32_t)(entry >> 32) * (FUNCTION_SLOTS / 8 - 1)) &
            (FUNCTION_SLOTS - 1);
 }
 
-/* Returns where to search for an entry whose home slot is taken. The search continues slot by
- * slot. */
+/* Returns the slot after the home slot from which the search for an entry continues, slot by slot.
+ * */
 static uint32_t next_slot(uint64_t entry)
 {
     return (uint32_t)((entry * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - FUNCTION_SLOT_BITS));
@@ -142,7 +141,7 @@ static void add_entry(sj_block_encoder *encoder, entry_slot *slot, uint64_t entr
     *slot = (entry_slot){.entry = entry, .stamp = encoder->first_stamp + encoder->function_count};
 }
 
-/* Puts `entry` into the slot if it is free. True if the slot holds `entry`. */
+/* Adds `entry` to the slot if it is free. Returns true if the slot holds `entry`. */
 static bool claim_slot(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
 {
     if (slot->stamp < encoder->first_stamp) {
@@ -327,8 +326,8 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
 /* --- assembly ----------------------------------------------------------------------------------
  */
 
-/* Checks the input on which the column sizes depend. sj_block_header_check checks the finished
- * header. */
+/* Checks the input that determines the column sizes. sj_block_header_check later checks the header.
+ * */
 static sj_status check_input(const sj_block_input *input)
 {
     const sj_block_header *header = &input->header;
@@ -363,8 +362,7 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     return SJ_OK;
 }
 
-/* Compresses a column into `output`. Returns its compressed size, or 0 if compression does not
- * pay. */
+/* Compresses a column into `output`. Returns its compressed size, or 0 if it is not smaller. */
 static size_t compress(ZSTD_CCtx *zstd, unsigned column, const sj_writer *raw, uint8_t *output,
                        size_t capacity)
 {

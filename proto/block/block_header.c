@@ -95,7 +95,7 @@ sj_status sj_block_header_check(const sj_block_header *header)
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
                              size_t value_count, size_t text_bytes)
 {
-    /* upper bounds of their varints */
+    /* upper bounds of the encoded items */
     enum { FRAME_BYTES = 120, GAP_BYTES = 50, SYMBOL_BYTES = 3 };
     const size_t events = header->kind == SJ_BLOCK_CALLS ? header->event_count : 0;
     switch (column) {

@@ -34,9 +34,9 @@ void sj_block_header_write(sj_writer *writer, const sj_block_header *header);
  * SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_block_header_check(const sj_block_header *header);
 
-/* Returns the most uncompressed bytes that a column of such a block can have; 0 for unknown
- * columns. `gap_count`, `value_count` and `text_bytes` (of all values) are exact in the encoder.
- * The decoder passes the limits. */
+/* Returns the maximum uncompressed size of a column of such a block; 0 for unknown columns. The
+ * encoder passes its own `gap_count`, `value_count` and `text_bytes` (of all values). The decoder
+ * passes the limits. */
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
                              size_t value_count, size_t text_bytes);
 
@@ -60,7 +60,7 @@ typedef struct sj_contexts {
     uint32_t short_slots[1 << SJ_CONTEXT_SHORT_BITS];
 } sj_contexts;
 
-/* Forgets the earlier blocks. */
+/* Makes all slots unused. */
 void sj_contexts_begin(sj_contexts *contexts);
 
 /* Writes the runs and misses of `count` symbols. SJ_HISTORY_PADDING zeros must precede `symbols`,
@@ -70,7 +70,7 @@ void sj_structure_encode(sj_contexts *contexts, const uint16_t *symbols, size_t 
 void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, size_t count,
                               sj_writer *runs, sj_writer *misses);
 
-/* Decodes what sj_structure_encode wrote. SJ_HISTORY_PADDING zeros must precede `symbols`, and
+/* Decodes the output of sj_structure_encode. SJ_HISTORY_PADDING zeros must precede `symbols`, and
  * there must be space for SJ_COPY_SLACK symbols after the last one. Errors: SJ_ECORRUPT. */
 enum { SJ_COPY_SLACK = 32 };
 SJ_MUST_CHECK sj_status sj_structure_decode(sj_contexts *contexts, sj_slice runs, sj_slice misses,
@@ -125,7 +125,8 @@ SJ_MUST_CHECK sj_status sj_gaps_sum(const sj_gap *gaps, size_t count, uint64_t *
 
 /* Values: see block_values.c, and block_value_rows.c for older blocks. */
 
-/* The working memory of encoding and decoding; release it with free(). Errors: SJ_ENOMEM. */
+/* Allocates the working memory of encoding and decoding. The caller frees it with free(). Errors:
+ * SJ_ENOMEM. */
 typedef struct sj_value_columns sj_value_columns;
 SJ_MUST_CHECK sj_status sj_value_columns_new(sj_value_columns **columns);
 
@@ -166,8 +167,8 @@ SJ_MUST_CHECK sj_status sj_jumped_frames_decode(sj_slice bytes, sj_stack_frame *
 
 void sj_tail_symbols_encode(const uint8_t *tails, size_t function_count, sj_writer *writer);
 
-/* Fills `buffer` and points `*tails` at it. Changes neither if the column is empty. Errors:
- * SJ_ECORRUPT, SJ_ENOMEM. */
+/* Fills `buffer` with the table and points `*tails` at it. Leaves both unchanged if the column is
+ * empty. Errors: SJ_ECORRUPT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_tail_symbols_decode(sj_slice bytes, size_t function_count,
                                                sj_block_buffer *buffer, const uint8_t **tails);
 

@@ -82,7 +82,8 @@ find_match(sj_contexts *contexts, symbol_array symbols, int64_t i, int64_t fallb
     return in_short >= contexts->epoch ? (int64_t)in_short - contexts->epoch : fallback;
 }
 
-/* Enters the positions `first`..`last` whose contexts contain the miss before `first`. */
+/* Stores in the tables the positions `first`..`last` whose contexts contain the miss before
+ * `first`. */
 static inline __attribute__((always_inline)) void learn(sj_contexts *contexts, symbol_array symbols,
                                                         int64_t first, int64_t last)
 {

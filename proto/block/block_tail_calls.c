@@ -120,8 +120,8 @@ bool sj_tail_calls_check(const sj_block *block)
     return block->symbols16 != NULL ? check_events(block, false) : check_events(block, true);
 }
 
-/* Has no branch on the kind of event. `calls` needs space for one element more than there are
- * ENTERs. */
+/* Lists the tail calls and returns their number, without a branch on the kind of event. `calls`
+ * needs space for one element more than there are ENTERs. */
 static inline __attribute__((always_inline)) size_t list_events(const sj_block *block, bool wide,
                                                                 sj_block_tail_call *calls)
 {

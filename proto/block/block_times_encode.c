@@ -45,7 +45,7 @@ typedef struct gap_figures {
     gap_counts counts;
 } gap_figures;
 
-/* Measures the gaps of events `first`..`end` in steps of `by`, one after the other. */
+/* Measures the gaps before events `first`..`end` - 1 in steps of `by`, one after the other. */
 static void measure_each(const sj_event *events, size_t first, size_t end, const divider *by,
                          uint8_t *gaps, gap_figures *figures)
 {
@@ -221,7 +221,7 @@ sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, 
     return SJ_OK;
 }
 
-/* Writes what does not fit into the packed gap of event `i`. */
+/* Writes the excess of the gap before event `i` over the highest packed gap. */
 static void write_escape(const sj_event *events, const uint8_t *gaps, size_t i, uint32_t step,
                          unsigned highest, sj_writer *escapes)
 {

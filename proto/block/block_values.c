@@ -77,7 +77,7 @@ static uint64_t hash_text(const sj_block_value *value)
     return hash;
 }
 
-/* Returns the index of value number `at` in a dictionary, which it enters if it is new. */
+/* Returns the index of value number `at` in a dictionary. Adds the value if it is new. */
 static uint32_t add_to(value_dictionary *dictionary, const sj_block_value *values, uint32_t at,
                        uint64_t hash,
                        bool (*same)(const sj_block_value *left, const sj_block_value *right))
@@ -301,7 +301,7 @@ static void read_bits(sj_reader *reader, const sj_value_columns *columns, size_t
     }
 }
 
-/* Reads call indexes, shapes and contents of the values. `shape_of` keeps the shape of each. */
+/* Reads call indexes, shapes and contents of the values. */
 static void read_values(sj_reader *reader, uint64_t call, const value_counts *counts,
                         sj_value_columns *columns, sj_block_value *values)
 {

@@ -58,7 +58,7 @@ void sj_call_text_value(const sj_block_value *value, sj_cut_text *to);
 void sj_call_text_name(const char *name, const sj_call_arguments *arguments, sj_cut_text *to);
 
 /* Returns the number of types in the brackets of a method's name. Returns SJ_VALUE_LAST_POSITION if
- * the name does not tell: it has no brackets, or nested ones. */
+ * it is unknown, because the name has no brackets or nested ones. */
 uint32_t sj_call_text_parameters(const char *name);
 
 /* Writes the text after "ret:": `recorded`, or "-" if no result was recorded (NULL). Writes "!" if

@@ -2,7 +2,7 @@
  * readers of blocks use this one rule.
  *
  * A gap concerns every call that is open at that moment, so the flagged calls are always the
- * outermost ones of a stack. One depth says which they are, and flagging a stack of a million
+ * outermost calls of a stack. One depth says how many they are, so flagging a stack of a million
  * frames is one store. A reader starts with the depths in a block's header and walks events, gaps
  * and endings in order.
  *
@@ -47,7 +47,7 @@ static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint
     }
     trust->gap_depth = depth;
     if (reason != SJ_GAP_ORPHAN && reason != SJ_GAP_SPOOL_FULL) {
-        trust->uncertain_depth = depth; /* only these two reasons leave the open calls known */
+        trust->uncertain_depth = depth; /* after other reasons the open calls are unknown */
     }
 }
 

@@ -12,12 +12,12 @@ typedef struct sj_block_extent {
     uint32_t max_entered_depth;
 } sj_block_extent;
 
-/* Checks a block and fills in `extent`. Events must balance against the key-frame, times must rise,
- * and symbols must name functions. Endings and gaps must be in order and in range. The block must
- * have been decoded with SJ_WANT_ALL. Errors: SJ_ECORRUPT. */
+/* Checks a block and fills in `extent`. Events must balance against the key-frame, times must not
+ * fall, and symbols must name functions. Endings and gaps must be in order and in range. The block
+ * must have been decoded with SJ_WANT_ALL. Errors: SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_block_check(const sj_block *block, sj_block_extent *extent);
 
-/* Checks that the times of open calls are possible. Starts must rise, and no call may have more
+/* Checks that the times of open calls are possible. Starts must not fall, and no call may have more
  * callee time than passed before its open callee began. Errors: SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_block_check_frames(const sj_stack_frame *frames, size_t count,
                                               uint64_t first_ticks);

@@ -174,9 +174,9 @@ const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node);
 SJ_MUST_CHECK sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node,
                                                   const sj_path_cost *cost);
 
-/* Corrects the totals of folded recursions; call it before nodes are stored or sent. Afterwards no
- * time is counted twice: a path's total is at least the sum of its callees' totals. Errors:
- * SJ_ENOMEM leaves all totals unchanged. */
+/* Corrects the totals of folded recursions; call it before nodes are stored or sent. Then no time
+ * is counted twice: a path's total is at least the sum of its callees' totals. Errors: SJ_ENOMEM
+ * leaves all totals unchanged. */
 SJ_MUST_CHECK sj_status sj_callgraph_settle(sj_callgraph *graph);
 
 /* sj_callgraph_dirty returns the nodes that changed since the last sj_callgraph_clean; borrowed

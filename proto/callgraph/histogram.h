@@ -1,6 +1,6 @@
 /* A mergeable histogram of durations. It is log-linear with 16 bins per octave. A quantile is the
  * middle of its bin and therefore at most 1/32 (3.1 %) off. An octave is allocated when it is first
- * used, so a call path with similar durations costs little. Its unit is that of its values. Not
+ * used, so a call path with similar durations costs little. It has the unit of its values. Not
  * thread-safe.
  *
  * Stored form: varint version (1), then for each non-empty bin varint (bin - previous bin) and

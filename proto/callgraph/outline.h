@@ -51,7 +51,7 @@ uint64_t sj_outline_longest(const sj_outline *outline);
  * by entry. */
 void sj_outline_finish(sj_outline *outline, const sj_outline_call *open, size_t open_count);
 
-/* Keeps the `most` longest calls of a finished outline, and the open ones. */
+/* Keeps the `most` longest calls of a finished outline, and all open calls. */
 void sj_outline_shorten(sj_outline *outline, size_t most);
 
 #endif

@@ -50,7 +50,7 @@ static int compare_ticks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Drops the shorter half of all calls. */
+/* Drops the shorter half of all calls, and sets the floor to the longest dropped duration. */
 static sj_status raise_floor(sj_slow_calls *slow)
 {
     uint64_t *durations = malloc(slow->call_count * sizeof(*durations));

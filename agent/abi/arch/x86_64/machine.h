@@ -20,12 +20,12 @@ enum {
     SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions have no arguments */
 };
 
-/* A tracer needs these. */
+/* Used by tracers. */
 enum {
     SJ_MACHINE_DWARF_SP = 7,    /* DWARF's number of the stack pointer */
     SJ_MACHINE_DWARF_LINK = 30, /* this machine has no link register: an unused number */
     SJ_MACHINE_LONG_JUMP_BYTES = 5,
-    SJ_MACHINE_SIGNAL_FRAME_BYTES = 200 /* a tracer recognises a signal frame by so many bytes */
+    SJ_MACHINE_SIGNAL_FRAME_BYTES = 200 /* a tracer recognises a signal frame by this many bytes */
 };
 
 /* Relocations that write the address of a function into a word. */
