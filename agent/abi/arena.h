@@ -87,7 +87,9 @@ typedef enum sj_disarm_reason {
     SJ_DISARM_NO_ARENA = 8, /* the agent said HELLO but made no arena; reported by the consumer */
     SJ_DISARM_LEFT = 9, /* the process ran on when its recording ended; reported by the consumer */
     /* the process executed a program that is not recorded; reported by the consumer */
-    SJ_DISARM_EXECUTED = 10
+    SJ_DISARM_EXECUTED = 10,
+    /* another version wrote the arena, or it is damaged; reported by the consumer */
+    SJ_DISARM_UNREADABLE = 11
 } sj_disarm_reason;
 
 typedef enum sj_thread_state {
@@ -110,13 +112,19 @@ typedef struct sj_slot_cursor {
     uint64_t noted_events;
 } sj_slot_cursor;
 
-/* Content of the cursor after the next block is in the spool. The consumer writes it before the
- * block. After a kill between the two, the next consumer finds out which of them holds. */
-typedef struct sj_slot_block {
-    uint64_t number; /* number of the block in its session, from 1; 0: no block is being written */
+/* Content of the cursor after the next block, gap or sums are stored. The consumer writes it before
+ * it stores them. After a kill between the two, the next consumer finds out which of them holds. */
+typedef struct sj_slot_offer {
+    /* Number of the block in its session, from 1. With SJ_OFFER_GAP, the number of the gap. With
+     * SJ_OFFER_SUMS, the number of events in the profile's sums afterwards. 0: no offer. */
+    uint64_t number;
     uint64_t unsent; /* as in sj_slot_cursor */
     uint64_t unsent_calls;
-} sj_slot_block;
+} sj_slot_offer;
+
+#define SJ_OFFER_GAP (UINT64_C(1) << 63)
+#define SJ_OFFER_SUMS (UINT64_C(1) << 62)
+#define SJ_OFFER_NUMBER (SJ_OFFER_SUMS - 1) /* mask of the number itself */
 
 /* Indexes of a thread's memory counters in its slot. */
 typedef enum sj_slot_memory {
@@ -156,9 +164,9 @@ typedef struct sj_thread_slot {
     /* Name (comm) at the end of the recording, of the thread that ended it by exit; "": not
      * known. */
     char last_name[16];
-    sj_slot_block block; /* written by the consumer */
+    sj_slot_offer offer; /* written by the consumer */
     uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
-                     8 * SJ_SLOT_MEMORY - 16 - sizeof(sj_slot_block)];
+                     8 * SJ_SLOT_MEMORY - 16 - sizeof(sj_slot_offer)];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");
@@ -173,6 +181,17 @@ typedef struct sj_chunk_header {
 } sj_chunk_header;
 
 _Static_assert(sizeof(sj_chunk_header) == 64, "one cache line");
+
+/* Refused events that gaps report. The consumer writes it, so that another consumer can continue
+ * after a kill. */
+typedef struct sj_refused_reports {
+    uint64_t calls; /* reported so far */
+    uint64_t events;
+    uint64_t has_gap;     /* 1: a gap was sent, even if it has no events */
+    uint64_t next_gap;    /* number of the gap that is being sent; 0: none */
+    uint64_t calls_after; /* reported once that gap is sent */
+    uint64_t events_after;
+} sj_refused_reports;
 
 /* Reason why a program that a process executes does not join the session. */
 typedef enum sj_unrecorded {
@@ -248,7 +267,8 @@ typedef struct sj_arena_header {
     /* Programs that threads are about to execute in place of this process, in units of
      * SJ_ARENA_EXEC_JOINS and SJ_ARENA_EXEC_COUNTED; 0: none. Children of vfork do not count. */
     _Atomic uint32_t own_execs;
-    uint64_t own_address; /* address of this header in the process; 0: not known */
+    uint64_t own_address;               /* address of this header in the process; 0: not known */
+    sj_refused_reports refused_reports; /* about events_refused and calls_refused */
 } sj_arena_header;
 
 /* Units of `own_execs`: a program that will join the session, and one that was counted as

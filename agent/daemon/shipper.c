@@ -146,6 +146,12 @@ static bool ship_session(void *context, const sj_listed_session *session)
         sj_log(SJ_LOG_WARN, "salvaged", "finished session %s, whose recorder was killed",
                session->session);
     }
+    if (salvaged.unreadable_processes != 0) {
+        sj_log(SJ_LOG_WARN, "unreadable",
+               "session %s: the records of %llu processes are lost: another version of Sojourn "
+               "wrote them, or they are damaged",
+               session->session, (unsigned long long)salvaged.unreadable_processes);
+    }
     if (status == SJ_OK) {
         status = is_in_vain(all, claim.spool_directory)
                      ? SJ_ETIMEDOUT

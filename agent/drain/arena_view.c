@@ -298,7 +298,7 @@ void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
     thread->tid = 0;
     thread->cursor = (sj_slot_cursor){0};
     thread->unsent_calls = 0;
-    thread->block = (sj_slot_block){0};
+    thread->offer = (sj_slot_offer){0};
     atomic_store(&thread->free_chunks,
                  chunks == SJ_ARENA_MAX_CHUNKS ? UINT64_MAX : (UINT64_C(1) << chunks) - 1);
     /* Pairs with the acquire in which a new thread claims the slot. */

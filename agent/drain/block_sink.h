@@ -4,10 +4,13 @@
 
 #include "agent/drain/drain_context.h"
 
-/* Passes a block of thread number `thread` to the spool, the profile's aggregates or the flight
- * ring. `bytes` is borrowed during the call. Called by the drain's thread. Returns SJ_EFULL if the
- * block was refused and not sent. Also returns SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
+/* Passes a block to the spool, the profile's aggregates or the flight ring. `bytes` is borrowed
+ * during the call. Called by the drain's thread. Returns SJ_EFULL if the block was refused and not
+ * sent. Also returns SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_block_sink_write(const sj_drain_shared *shared,
                                             const sj_block_header *header, sj_slice bytes);
+
+/* Returns the number by which the offer of the next block is recognised (sj_slot_offer). */
+uint64_t sj_block_sink_next(const sj_drain_shared *shared, const sj_block_header *header);
 
 #endif

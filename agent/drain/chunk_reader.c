@@ -33,29 +33,23 @@ static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
     return sj_arena_view_slot(reader->view, reader->slot);
 }
 
-/* Writes the block to the slot. Its number says whether the other members are valid, so it is
+/* Writes the offer to the slot. Its number says whether the other members are valid, so it is
  * cleared first and written last. */
-static void note_block(sj_thread_slot *slot, const sj_slot_block *block)
+static void write_offer(sj_thread_slot *slot, const sj_slot_offer *offer)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    slot->block.number = 0;
+    slot->offer.number = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    slot->block.unsent = block->unsent;
-    slot->block.unsent_calls = block->unsent_calls;
+    slot->offer.unsent = offer->unsent;
+    slot->offer.unsent_calls = offer->unsent_calls;
     atomic_signal_fence(memory_order_seq_cst);
-    slot->block.number = block->number;
+    slot->offer.number = offer->number;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks)
+void sj_chunk_reader_resume(sj_chunk_reader *reader)
 {
-    sj_thread_slot *slot = slot_of(reader);
-    const sj_slot_cursor *cursor = &slot->cursor;
-    if (slot->block.number != 0 && slot->block.number <= stored_blocks) {
-        slot->cursor.unsent = slot->block.unsent;
-        slot->unsent_calls = slot->block.unsent_calls;
-    }
-    note_block(slot, &(sj_slot_block){0});
+    const sj_slot_cursor *cursor = &slot_of(reader)->cursor;
     reader->sequence = cursor->sequence != 0 ? cursor->sequence : 1;
     reader->resume_at = cursor->position <= SJ_CHUNK_RECORDS ? (uint32_t)cursor->position : 0;
     reader->noted_calls = cursor->noted_calls;
@@ -78,7 +72,7 @@ static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
 
 /* Writes the unsent numbers to the slot, ordered against the code before and after it. Its
  * callers count so that a kill on either side makes the reported loss too large, never too
- * small. The loss after a block is exact, because of sj_slot_block. */
+ * small. The loss after a block or a gap is exact, because of sj_slot_offer. */
 static void write_unsent(const sj_chunk_reader *reader)
 {
     sj_thread_slot *slot = slot_of(reader);
@@ -118,12 +112,12 @@ void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t ca
 {
     size_t entries = 0;
     (void)count_waiting(reader, &entries);
-    note_block(slot_of(reader),
-               &(sj_slot_block){
-                   .number = number,
-                   .unsent = subtract_down_to_zero(reader->unsent, events),
-                   .unsent_calls = subtract_down_to_zero(reader->unsent_calls, calls) + entries,
-               });
+    write_offer(slot_of(reader),
+                &(sj_slot_offer){
+                    .number = number,
+                    .unsent = subtract_down_to_zero(reader->unsent, events),
+                    .unsent_calls = subtract_down_to_zero(reader->unsent_calls, calls) + entries,
+                });
 }
 
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
@@ -131,12 +125,12 @@ void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t even
     reader->unsent = subtract_down_to_zero(reader->unsent, events);
     reader->unsent_calls = subtract_down_to_zero(reader->unsent_calls, calls);
     write_unsent(reader);
-    note_block(slot_of(reader), &(sj_slot_block){0});
+    write_offer(slot_of(reader), &(sj_slot_offer){0});
 }
 
 void sj_chunk_reader_refused(sj_chunk_reader *reader)
 {
-    note_block(slot_of(reader), &(sj_slot_block){0});
+    write_offer(slot_of(reader), &(sj_slot_offer){0});
 }
 
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events)

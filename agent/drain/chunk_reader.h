@@ -69,24 +69,22 @@ SJ_MUST_CHECK sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_t
  * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader);
 
-/* Continues at the slot's cursor. `stored_blocks` is the number of the session's blocks in the
- * spool. It decides whether the block that was offered last was stored. */
-void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks);
+/* Continues at the slot's cursor. The offers of a killed consumer are settled (stored_offers.h). */
+void sj_chunk_reader_resume(sj_chunk_reader *reader);
 
 /* Moves the slot's cursor behind all records that were fed, so that they are not read again. Call
  * it before any of them goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
-/* Records, before a block goes to the spool, what sj_chunk_reader_sent will subtract. If the
- * process is killed between the two, no stored event is then counted as lost. `number` is the
- * block's number in its session, from 1. Call sj_chunk_reader_sent or sj_chunk_reader_refused
- * afterwards. */
+/* Records, before a block, a gap or sums are stored, what sj_chunk_reader_sent will subtract. If
+ * the process is killed between the two, no stored event is then counted as lost. `number` is as in
+ * sj_slot_offer. Call sj_chunk_reader_sent or sj_chunk_reader_refused afterwards. */
 void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,
                            uint64_t events);
 void sj_chunk_reader_refused(sj_chunk_reader *reader);
 
-/* Reports that `events` of the fed events are now in the spool, and that it accounts for `calls`
- * lost calls. */
+/* Reports that `events` of the fed events are now stored, and that this accounts for `calls` lost
+ * calls. UINT64_MAX stands for all that are unsent, also in sj_chunk_reader_offer. */
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
 /* Sets what the spool does not account for: `calls` lost calls, `events` events and the records

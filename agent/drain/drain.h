@@ -67,6 +67,7 @@ typedef struct sj_drain_counters {
     uint64_t waited_ticks;
     uint64_t salvaged_processes;          /* processes that died without an orderly end */
     uint64_t processes_without_arena;     /* processes that never began to record */
+    uint64_t processes_unreadable;        /* processes whose arena cannot be read */
     uint64_t dumps;                       /* child sessions that the flight recorder shipped */
     uint32_t disarm_reason;               /* reason of the first process that disarmed; 0: none */
     sj_overhead_governor_counters budget; /* zero without a budget */

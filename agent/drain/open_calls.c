@@ -92,7 +92,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
 static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     const silent_thread *thread = context;
-    return sj_block_sink_write(thread->process->shared, thread->number, header, bytes);
+    return sj_block_sink_write(thread->process->shared, header, bytes);
 }
 
 static void ignore_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)

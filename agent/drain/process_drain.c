@@ -2,6 +2,7 @@
 
 #include "agent/drain/open_calls.h"
 #include "agent/drain/other_program.h"
+#include "agent/drain/refused_events.h"
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 #include "agent/ptrace/proc_status.h"
@@ -429,16 +430,12 @@ sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
 static sj_status report_refused(sj_process_drain *process)
 {
     const sj_arena_header *header = sj_arena_view_header(&process->view);
-    const uint64_t events = atomic_load(&header->events_refused);
-    const uint64_t calls = atomic_load(&header->calls_refused);
-    if (events == 0 && atomic_load(&header->threads_refused) == 0) {
-        return SJ_OK;
-    }
-    SJ_TRY(sj_frame_writer_gap(process->shared->options.writer, SJ_GAP_NO_THREAD_SLOT, 0, 0, calls,
-                               events, header->attach_ticks, sj_clock_ticks()));
-    process->shared->ended.refused_threads += atomic_load(&header->threads_refused);
-    process->shared->ended.lost_calls += calls;
-    process->shared->ended.lost_events += events;
+    sj_drain_counters *ended = &process->shared->ended;
+    sj_refused_events refused;
+    SJ_TRY(sj_refused_events_report(&process->view, process->shared->options.writer, &refused));
+    ended->refused_threads += atomic_load(&header->threads_refused);
+    ended->lost_calls += refused.calls;
+    ended->lost_events += refused.events;
     return SJ_OK;
 }
 
@@ -507,7 +504,7 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone)
     const sj_overwritten overwritten = header->overwritten;
     SJ_TRY(sj_registry_report_overwritten(process->shared->options.registry, process->number,
                                           &overwritten));
-    SJ_TRY(report_refused(process)); /* last: it must not be sent again */
+    SJ_TRY(report_refused(process));
     add_arena_counters(process, is_salvaged);
     return SJ_OK;
 }
@@ -527,9 +524,10 @@ sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
     if (process->is_open && !process->is_read) {
         SJ_TRY(finish_arena(process, is_gone));
         unlink(process->arena_path);
-    } else if (!process->is_bad && !process->is_read) {
-        end->disarm_reason = SJ_DISARM_NO_ARENA;
-        process->shared->ended.processes_without_arena++;
+    } else if (!process->is_read) {
+        end->disarm_reason = process->is_bad ? SJ_DISARM_UNREADABLE : SJ_DISARM_NO_ARENA;
+        process->shared->ended.processes_unreadable += process->is_bad;
+        process->shared->ended.processes_without_arena += !process->is_bad;
     }
     process->is_read = true;
     return sj_registry_end_process(process->shared->options.registry, process->number, end);

@@ -80,24 +80,92 @@ static held_records count_held(const sj_thread_drain *thread, const sj_block_hea
                           .endings = endings};
 }
 
+/* Reports a loss of the thread by a gap frame. A kill meanwhile loses and repeats nothing. */
+static sj_status send_gap(sj_thread_drain *thread, uint32_t stream, const sj_gap *gap,
+                          const held_records *held)
+{
+    sj_frame_writer *writer = thread->process->shared->options.writer;
+    sj_chunk_reader_offer(&thread->reader, SJ_OFFER_GAP | sj_frame_writer_next_gap(writer),
+                          held->calls, held->events);
+    const sj_status status =
+        sj_frame_writer_gap(writer, (sj_gap_reason)gap->reason, thread->number, stream, gap->calls,
+                            gap->events, gap->start_ticks, gap->end_ticks);
+    if (status == SJ_OK) {
+        sj_chunk_reader_sent(&thread->reader, held->calls, held->events);
+    } else {
+        sj_chunk_reader_refused(&thread->reader);
+    }
+    return status;
+}
+
+/* Writes a block, and what it holds of the unsent records. */
+static sj_status write_held(sj_thread_drain *thread, const sj_block_header *header, sj_slice bytes,
+                            const held_records *held)
+{
+    const sj_drain_shared *shared = thread->process->shared;
+    sj_chunk_reader_save(&thread->reader);
+    sj_chunk_reader_offer(&thread->reader, sj_block_sink_next(shared, header), held->calls,
+                          held->events);
+    const sj_status status = sj_block_sink_write(shared, header, bytes);
+    if (status != SJ_OK) {
+        sj_chunk_reader_refused(&thread->reader);
+        return status;
+    }
+    sj_chunk_reader_sent(&thread->reader, held->calls, held->events);
+    thread->known_endings += held->endings;
+    return SJ_OK;
+}
+
+/* Reports the gaps of a block that is in the sums of a profile, and `endings` that are among their
+ * events. A gap that cannot be sent stays unsent: the end of the thread reports it. */
+static void send_gaps(sj_thread_drain *thread, uint32_t stream, int64_t endings)
+{
+    size_t count = 0;
+    const sj_gap *gaps = sj_profiler_gaps(thread->process->shared->profiler, &count);
+    for (size_t i = 0; i < count; i++) {
+        const sj_gap *gap = &gaps[i];
+        const int64_t own = endings < (int64_t)gap->events ? endings : (int64_t)gap->events;
+        const held_records held = {
+            .calls = gap->calls, .events = gap->events - (uint64_t)own, .endings = own};
+        if (gap->reason == SJ_GAP_BEFORE_RECORDING ||
+            send_gap(thread, stream, gap, &held) != SJ_OK) {
+            continue;
+        }
+        endings -= own;
+        thread->known_endings += own;
+        thread->reported_lost_calls += gap->calls;
+        thread->reported_lost_events += gap->events;
+    }
+}
+
+/* Adds a block to the sums of a profile, then reports its gaps. */
+static sj_status write_to_profile(sj_thread_drain *thread, const sj_block_header *header,
+                                  sj_slice bytes)
+{
+    const held_records held = count_held(thread, header);
+    const int64_t events = header->event_count;
+    held_records summed = {.calls = held.calls - header->lost_calls};
+    if (events != 0) { /* without events, the sums do not change */
+        summed.endings = held.endings < events ? held.endings : events;
+        summed.events = (uint64_t)(events - summed.endings);
+    }
+    SJ_TRY(write_held(thread, header, bytes, &summed));
+    const int64_t rest = held.endings - summed.endings;
+    send_gaps(thread, header->stream, rest > 0 ? rest : 0);
+    return SJ_OK;
+}
+
 static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_thread_drain *thread = context;
-    const sj_drain_shared *shared = thread->process->shared;
-    const held_records held = count_held(thread, header);
-    sj_chunk_reader_save(&thread->reader);
-    sj_chunk_reader_offer(&thread->reader, sj_frame_writer_next_block(shared->options.writer),
-                          held.calls, held.events);
-    const sj_status status = sj_block_sink_write(shared, thread->number, header, bytes);
-    if (status != SJ_OK) {
-        sj_chunk_reader_refused(&thread->reader);
-    } else {
-        sj_chunk_reader_sent(&thread->reader, held.calls, held.events);
-        thread->known_endings += held.endings;
-        thread->reported_lost_calls += header->lost_calls;
-        thread->reported_lost_events += header->lost_events;
+    if (thread->process->shared->profiler != NULL) {
+        return write_to_profile(thread, header, bytes);
     }
-    return status;
+    const held_records held = count_held(thread, header);
+    SJ_TRY(write_held(thread, header, bytes, &held));
+    thread->reported_lost_calls += header->lost_calls;
+    thread->reported_lost_events += header->lost_events;
+    return SJ_OK;
 }
 
 static void write_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
@@ -216,18 +284,27 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 
+/* Reports `calls` and `events`, which are all that is unsent. */
+static sj_status send_last_gap(sj_thread_drain *thread, sj_gap_reason reason, uint64_t calls,
+                               uint64_t events, uint64_t now_ticks)
+{
+    static const held_records all = {.calls = UINT64_MAX, .events = UINT64_MAX};
+    const sj_gap gap = {.reason = reason,
+                        .calls = calls,
+                        .events = events,
+                        .start_ticks = thread->start_ticks,
+                        .end_ticks = now_ticks};
+    return calls == 0 && events == 0
+               ? SJ_OK
+               : send_gap(thread, thread->stream_count != 0 ? thread->streams[0] : 0, &gap, &all);
+}
+
 /* Reports what a killed recorder, or a failed step, had read and not yet written to the spool. */
 static sj_status report_unsent(sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const uint64_t calls = slot->unsent_calls;
     const uint64_t events = slot->cursor.unsent > calls ? slot->cursor.unsent : calls;
-    if (events == 0) {
-        return SJ_OK;
-    }
-    SJ_TRY(sj_frame_writer_gap(thread->process->shared->options.writer, SJ_GAP_TORN, thread->number,
-                               0, calls, events, thread->start_ticks, sj_clock_ticks()));
-    sj_chunk_reader_settle(&thread->reader, 0, 0);
-    return SJ_OK;
+    return send_last_gap(thread, SJ_GAP_TORN, calls, events, sj_clock_ticks());
 }
 
 static bool asks_of_names(const sj_policy *policy)
@@ -363,8 +440,7 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
                              process->shared->buffer);
         made->reader.unsent = made->unflushed; /* calls that were open at attach */
         if (was_read) {
-            sj_chunk_reader_resume(&made->reader,
-                                   sj_frame_writer_resumed_blocks(process->shared->options.writer));
+            sj_chunk_reader_resume(&made->reader);
             status = report_unsent(made, slot);
         }
         slot->cursor.thread = made->number;
@@ -535,18 +611,12 @@ static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_tick
 /* Reports what the assembler counted as lost and no stored block could report. */
 static sj_status report_unreported(sj_thread_drain *thread, uint64_t now_ticks)
 {
-    sj_frame_writer *writer = thread->process->shared->options.writer;
     sj_assembler_counters counters;
     uint64_t calls;
     uint64_t events;
     sj_assembler_get_counters(thread->assembler, &counters);
     count_unreported(thread, &counters, &calls, &events);
-    if (calls != 0 || events != 0) {
-        SJ_TRY(sj_frame_writer_gap(writer, SJ_GAP_SPOOL_FULL, thread->number,
-                                   thread->stream_count != 0 ? thread->streams[0] : 0, calls,
-                                   events, thread->start_ticks, now_ticks));
-    }
-    return SJ_OK;
+    return send_last_gap(thread, SJ_GAP_SPOOL_FULL, calls, events, now_ticks);
 }
 
 sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags)
@@ -558,8 +628,8 @@ sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned bl
     SJ_TRY(sj_call_filter_end(&thread->reader.filter, now_ticks));
     SJ_TRY(report_unnoted_drops(thread, now_ticks));
     SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
-    SJ_TRY(report_unreported(thread, now_ticks));
     sj_chunk_reader_save(&thread->reader);
+    SJ_TRY(report_unreported(thread, now_ticks));
     sj_chunk_reader_settle(&thread->reader, 0, 0); /* everything is sent or reported */
     thread->ended_ticks = now_ticks;
     return send_thread(thread);

@@ -1,6 +1,7 @@
 #include "agent/drain/unsent_records.h"
 
 #include "agent/drain/open_calls.h"
+#include "agent/drain/refused_events.h"
 #include "agent/host/clock.h"
 
 void sj_unsent_report(sj_drain_shared *shared, sj_gap_reason reason, uint64_t thread,
@@ -44,28 +45,34 @@ static void report_slot(sj_drain_shared *shared, const sj_arena_view *view, uint
 
 static void report_arena(sj_drain_shared *shared, sj_arena_view *view)
 {
-    const sj_arena_header *header = sj_arena_view_header(view);
+    sj_refused_events refused;
     const uint32_t begun = sj_arena_view_slots_begun(view);
     for (uint32_t slot = 0; slot < begun; slot++) {
         report_slot(shared, view, slot);
     }
-    sj_unsent_report(shared, SJ_GAP_NO_THREAD_SLOT, 0, atomic_load(&header->calls_refused),
-                     atomic_load(&header->events_refused), header->attach_ticks);
+    if (sj_refused_events_report(view, shared->options.writer, &refused) != SJ_OK) {
+        shared->ended.unreported_calls += refused.calls;
+        shared->ended.unreported_events += refused.events;
+    }
 }
 
 /* Reports the records in the arena at `path`. If there is no memory to map the arena, counts the
- * process in processes_without_arena instead. */
+ * process in processes_without_arena instead; if the arena cannot be read, in
+ * processes_unreadable. */
 static void report_arena_at(sj_drain_shared *shared, const char *path)
 {
     sj_arena_view view;
     const sj_status status = sj_arena_view_open(path, &view);
+    bool is_readable = status == SJ_OK || status == SJ_ENOMEM || status == SJ_EAGAIN;
     shared->ended.processes_without_arena += status == SJ_ENOMEM;
     if (status == SJ_OK) {
-        if (sj_clock_is_of(sj_arena_view_header(&view))) {
+        is_readable = sj_clock_is_of(sj_arena_view_header(&view));
+        if (is_readable) {
             report_arena(shared, &view);
         }
         sj_arena_view_close(&view);
     }
+    shared->ended.processes_unreadable += !is_readable;
 }
 
 /* Reports the calls of a process that were open at attach and that the drain has not sent. */
@@ -81,7 +88,7 @@ void sj_unsent_process_report(sj_process_drain *process)
     report_open_calls(shared, process->tracked.pid);
     if (process->is_open && !process->is_read) {
         report_arena(shared, &process->view);
-    } else if (!process->is_bad && !process->is_read) {
+    } else if (!process->is_read) {
         report_arena_at(shared, process->arena_path);
     }
 }

@@ -7,7 +7,6 @@
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"
-#include "agent/modes/kept_gap.h"
 #include "agent/modes/open_stacks.h"
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
@@ -44,11 +43,13 @@ struct sj_profiler {
     sj_block_decoder *stack_decoder;
     kept_stack *stacks; /* newest first */
     size_t stacks_bytes;
+    bool is_unusable; /* the graph: its sums are lost */
     sj_profile_sums sums;
     sj_profile_open_call *open_calls; /* calls in the sums that ended as open */
     size_t open_count, open_capacity;
     sj_open_stacks open_stacks; /* open calls of streams that continue */
-    sj_kept_gap kept_gap;       /* reported with the next sums */
+    const sj_gap *gaps;         /* gaps of the last block; borrowed from `decoder` */
+    size_t gap_count;
     uint64_t checkpoint_events; /* number of summed events at the last checkpoint */
 };
 
@@ -242,10 +243,45 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     return status;
 }
 
-/* Adds a decoded block to the sums. After a failure, the caller may offer parts of the block again.
- * So the steps that can fail precede the graph, and no step after it fails. The graph may run out
- * of memory in the middle of a block. Calls that it has counted then stay in the sums, and may also
- * be counted as lost. */
+/* Starts new sums with the graph `next`. */
+static void start_sums(sj_profiler *profiler, sj_callgraph *next)
+{
+    profiler->sums = (sj_profile_sums){0};
+    profiler->open_count = 0;
+    sj_callgraph_free(profiler->graph);
+    profiler->graph = next;
+    sj_callgraph_list_open(next);
+    profiler->is_unusable = false;
+}
+
+/* Reports the sums of an unusable graph as lost, and starts new ones. */
+static sj_status replace_graph(sj_profiler *profiler)
+{
+    sj_callgraph *next = NULL;
+    const sj_profile_sums *lost = &profiler->sums;
+    SJ_TRY(sj_callgraph_new(&next));
+    const sj_status status =
+        lost->events == 0
+            ? SJ_OK
+            : sj_frame_writer_gap(profiler->options.writer, SJ_GAP_SPOOL_FULL, 0, 0, lost->calls,
+                                  lost->events, lost->first_ticks, lost->last_ticks);
+    if (status != SJ_OK) {
+        sj_callgraph_free(next);
+        return status;
+    }
+    if (profiler->options.journal != NULL) {
+        sj_journal_data *journal = profiler->options.journal->data;
+        atomic_fetch_sub(&journal->summed_calls, lost->calls);
+        atomic_fetch_sub(&journal->summed_events, lost->events);
+    }
+    start_sums(profiler, next);
+    return SJ_OK;
+}
+
+/* Adds a decoded block to the sums. A refused block is offered again in part: the steps besides the
+ * graph fail before it, and nothing fails after the graph has the block. If the graph runs out of
+ * memory, it may hold half of the block. Its sums are then lost, those of earlier blocks
+ * included. */
 static sj_status apply(sj_profiler *profiler, const sj_block *block)
 {
     sj_block_summary summary;
@@ -256,6 +292,7 @@ static sj_status apply(sj_profiler *profiler, const sj_block *block)
     }
     if (status == SJ_OK) {
         status = sj_callgraph_apply(profiler->graph, block, find_deep_frames, profiler, &summary);
+        profiler->is_unusable = status == SJ_ENOMEM || status == SJ_ELIMIT;
     }
     if (status != SJ_OK) {
         profiler->open_count = open_before;
@@ -265,27 +302,43 @@ static sj_status apply(sj_profiler *profiler, const sj_block *block)
     return SJ_OK;
 }
 
-sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes)
+/* Adds a block's numbers to the sums, and to the journal. The events come last, because their
+ * number says whether the sums hold the block (sj_slot_offer). */
+static void count_block(sj_profiler *profiler, const sj_block_header *header)
+{
+    add_sums(&profiler->sums, header);
+    if (profiler->options.journal != NULL) {
+        sj_journal_data *journal = profiler->options.journal->data;
+        atomic_fetch_add(&journal->summed_calls, header->call_count);
+        atomic_fetch_add(&journal->summed_events, header->event_count);
+    }
+}
+
+sj_status sj_profiler_block(sj_profiler *profiler, sj_slice bytes)
 {
     sj_block block;
     sj_block_header header;
+    profiler->gap_count = 0;
     SJ_TRY(sj_block_read_header(bytes, &header));
     if (header.kind == SJ_BLOCK_DEEP_FRAMES) {
         return keep_stack(profiler, &header, bytes);
     }
+    SJ_TRY(profiler->is_unusable ? replace_graph(profiler) : SJ_OK);
     SJ_TRY(sj_block_decode(profiler->decoder, bytes, SJ_WANT_ALL, &block));
     SJ_TRY(apply(profiler, &block));
-    add_sums(&profiler->sums, &header);
-    if (profiler->options.journal != NULL) {
-        sj_journal_data *journal = profiler->options.journal->data;
-        atomic_fetch_add(&journal->summed_calls, header.call_count);
-        atomic_fetch_add(&journal->summed_events, header.event_count);
-    }
+    count_block(profiler, &header);
     if ((header.flags & SJ_BLOCK_LAST) != 0) {
         forget_stacks(profiler, header.stream);
     }
-    sj_kept_gap_report_block(&profiler->kept_gap, profiler->options.writer, thread, &block);
+    profiler->gaps = block.gaps;
+    profiler->gap_count = block.gap_count;
     return SJ_OK;
+}
+
+const sj_gap *sj_profiler_gaps(const sj_profiler *profiler, size_t *count)
+{
+    *count = profiler->gap_count;
+    return profiler->gaps;
 }
 
 bool sj_profiler_is_large(const sj_profiler *profiler)
@@ -335,8 +388,11 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     uint8_t *packed = NULL;
     sj_callgraph *next = NULL;
     sj_slice payload = {0};
+    if (profiler->is_unusable) {
+        return replace_graph(profiler);
+    }
     if (profiler->sums.events == 0) {
-        return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
+        return SJ_OK;
     }
     SJ_TRY(pack(profiler, &packed, &payload.size));
     payload.data = packed;
@@ -346,22 +402,13 @@ sj_status sj_profiler_send(sj_profiler *profiler)
         sj_callgraph_free(next);
         return status;
     }
-    profiler->sums = (sj_profile_sums){0};
-    profiler->open_count = 0;
-    sj_callgraph_free(profiler->graph);
-    profiler->graph = next;
-    sj_callgraph_list_open(next);
-    return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
+    start_sums(profiler, next);
+    return SJ_OK;
 }
 
 sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler)
 {
-    sj_profile_sums unsent = profiler->sums;
-    if (profiler->kept_gap.is_set) {
-        unsent.calls += profiler->kept_gap.gap.calls;
-        unsent.events += profiler->kept_gap.gap.events;
-    }
-    return unsent;
+    return profiler->sums;
 }
 
 /* Header of a checkpoint, followed by the packed sums and the open stacks. The byte order and
@@ -422,7 +469,8 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
         return;
     }
     const uint64_t events = atomic_load(&profiler->options.journal->data->summed_events);
-    if (events == profiler->checkpoint_events || pack(profiler, &packed, &payload.size) != SJ_OK) {
+    if (events == profiler->checkpoint_events || profiler->is_unusable ||
+        pack(profiler, &packed, &payload.size) != SJ_OK) {
         return;
     }
     if (sj_open_stacks_write(&profiler->open_stacks, &open, &stacks.size) == SJ_OK) {
@@ -483,12 +531,19 @@ static sj_status send_checkpoint(const checkpoint_header *header, const uint8_t 
                : SJ_OK;
 }
 
+/* True if a recovery that was killed has reported the sums that were not sent. */
+static bool is_reported(const sj_profiler_options *options)
+{
+    const uint32_t gap = options->journal->data->sums_gap;
+    return gap != 0 && gap <= sj_frame_writer_resumed_gaps(options->writer);
+}
+
 sj_status sj_profiler_recover(const sj_profiler_options *options)
 {
     checkpoint_header header;
     uint8_t *bytes = NULL;
     sj_frame_writer_counters sent;
-    const sj_journal_data *journal = options->journal->data;
+    sj_journal_data *journal = options->journal->data;
     const sj_status found = read_checkpoint(options->runtime_directory, &header, &bytes);
     sj_status status = found == SJ_OK ? send_checkpoint(&header, bytes, options->writer) : found;
     free(bytes);
@@ -498,9 +553,10 @@ sj_status sj_profiler_recover(const sj_profiler_options *options)
     sj_frame_writer_get_counters(options->writer, &sent);
     const uint64_t calls = atomic_load(&journal->summed_calls);
     const uint64_t events = atomic_load(&journal->summed_events);
-    if (calls <= sent.block_calls && events <= sent.block_events) {
+    if ((calls <= sent.block_calls && events <= sent.block_events) || is_reported(options)) {
         return SJ_OK;
     }
+    journal->sums_gap = (uint32_t)sj_frame_writer_next_gap(options->writer);
     return sj_frame_writer_gap(options->writer, SJ_GAP_TORN, 0, 0,
                                calls > sent.block_calls ? calls - sent.block_calls : 0,
                                events > sent.block_events ? events - sent.block_events : 0,

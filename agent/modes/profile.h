@@ -16,11 +16,15 @@ typedef struct sj_profiler_options {
 SJ_MUST_CHECK sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **profiler);
 void sj_profiler_free(sj_profiler *profiler);
 
-/* Adds a block; reports the losses of its gaps by Gap frames. After an error the caller counts the
- * block as lost. */
-SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes);
+/* Adds a block, except its gaps. As for a sink of blocks, an error means that the block counts as
+ * lost. */
+SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, sj_slice bytes);
 
-/* Returns the sums that were not sent, and the losses that were not reported. */
+/* Returns the gaps of the block that was added last, for the caller to report. Borrowed until the
+ * next block. */
+const sj_gap *sj_profiler_gaps(const sj_profiler *profiler, size_t *count);
+
+/* Returns the sums that were not sent. */
 sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler);
 
 /* Sends the sums since the last call and starts new ones; does nothing if there are none. Returns

@@ -1,6 +1,7 @@
 #include "agent/recording/recovery.h"
 
 #include "agent/drain/drain.h"
+#include "agent/drain/stored_offers.h"
 #include "agent/host/clock.h"
 #include "agent/host/device.h"
 #include "agent/host/directories.h"
@@ -122,6 +123,35 @@ static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim 
                                      claim->runtime_directory, sj_status_text(status));
 }
 
+/* Writes the path of the arena of a process in the journal. Returns false if its name is invalid.
+ */
+static bool name_arena(const char *runtime_directory, const sj_journal_process *process,
+                       char path[PATH_MAX])
+{
+    const char *name = process->arena_name;
+    const size_t length = strnlen(name, sizeof(process->arena_name) - 1);
+    const int written = snprintf(path, PATH_MAX, "%s/%.*s", runtime_directory, (int)length, name);
+    return memchr(name, '/', length) == NULL && written > 0 && written < PATH_MAX;
+}
+
+/* Decides about the blocks and gaps that were being stored when the recorder was killed. */
+static sj_status settle_offers(const recovery_state *recovery, const char *runtime_directory,
+                               sj_error *error)
+{
+    const sj_journal_data *journal = recovery->journal.data;
+    const sj_stored_offers stored = {.blocks = sj_frame_writer_resumed_blocks(recovery->writer),
+                                     .gaps = sj_frame_writer_resumed_gaps(recovery->writer),
+                                     .summed_events = atomic_load(&journal->summed_events)};
+    for (uint32_t i = 0; i < journal->process_count; i++) {
+        char path[PATH_MAX];
+        if (name_arena(runtime_directory, &journal->processes[i], path) &&
+            sj_stored_offers_settle(path, &stored) != SJ_OK) {
+            return sj_fail(error, SJ_ENOMEM, "%s: out of memory", path);
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim *claim,
                                sj_error *error)
 {
@@ -136,6 +166,7 @@ static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_frame_writer_resume(recovery->writer);
+    SJ_TRY(settle_offers(recovery, claim->runtime_directory, error));
     SJ_TRY(recover_mode(recovery, claim, error));
     const sj_registry_options registry = {.writer = recovery->writer,
                                           .selection = &recovery->selection,
@@ -179,11 +210,11 @@ static sj_status adopt_processes(recovery_state *recovery, const char *runtime_d
     const uint32_t count = journal->process_count;
     for (uint32_t i = 0; i < count; i++) {
         sj_journal_process process = journal->processes[i];
-        char path[PATH_MAX + SJ_JOURNAL_NAME_BYTES + 2];
+        char path[PATH_MAX];
         process.arena_name[sizeof(process.arena_name) - 1] = '\0';
         sj_status status = sj_registry_adopt_process(recovery->registry, &process);
-        snprintf(path, sizeof(path), "%s/%s", runtime_directory, process.arena_name);
-        if (status == SJ_OK && strchr(process.arena_name, '/') == NULL && access(path, F_OK) == 0) {
+        if (status == SJ_OK && name_arena(runtime_directory, &process, path) &&
+            access(path, F_OK) == 0) {
             sj_zombies_adopt(recovery->zombies, process.number, process.arena_name);
             status = sj_drain_add(recovery->drain, process.number, (pid_t)process.pid,
                                   process.arena_name);
@@ -220,8 +251,10 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
     if (status == SJ_OK && sj_frame_writer_retry(recovery->writer) != 0) {
         status = SJ_EFULL;
     }
-    *result =
-        (sj_recovery_result){.recovered = true, .records = drain.records, .calls = drain.calls};
+    *result = (sj_recovery_result){.recovered = true,
+                                   .records = drain.records,
+                                   .calls = drain.calls,
+                                   .unreadable_processes = drain.processes_unreadable};
     return status == SJ_OK ? SJ_OK
                            : sj_fail(error, status, "the session cannot be finished: %s",
                                      sj_status_text(status));

@@ -46,6 +46,8 @@ typedef struct sj_recovery_result {
     bool recovered; /* false: the recorder had ended the session, so there was nothing to do */
     uint64_t records;
     uint64_t calls;
+    /* processes whose arena another version wrote, or that is damaged: their records are lost */
+    uint64_t unreadable_processes;
 } sj_recovery_result;
 
 /* Finishes a claimed session. Does nothing if it has no journal. Blocks: reads all records in the

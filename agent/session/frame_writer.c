@@ -39,6 +39,7 @@ struct sj_frame_writer {
     uint64_t next_trigger;
     uint64_t next_filtered;
     uint64_t resumed_blocks;
+    uint64_t resumed_gaps;
     kept_frame *first_kept;
     kept_frame **last_kept;
     uint8_t *header; /* SJ_FRAME_MAX_HEADER_BYTES */
@@ -90,7 +91,7 @@ void sj_frame_writer_resume(sj_frame_writer *writer)
 {
     const sj_journal_sums sums =
         sj_journal_recover(writer->options.journal, sj_spool_end(writer->options.spool));
-    writer->next_gap = sums.next_gap;
+    writer->next_gap = writer->resumed_gaps = sums.next_gap;
     writer->next_profile = sums.next_profile;
     writer->counters.blocks = writer->resumed_blocks = sums.blocks;
     writer->counters.block_calls = sums.block_calls;
@@ -106,10 +107,23 @@ uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer)
     return writer->resumed_blocks;
 }
 
+uint64_t sj_frame_writer_resumed_gaps(const sj_frame_writer *writer)
+{
+    return writer->resumed_gaps;
+}
+
 uint64_t sj_frame_writer_next_block(sj_frame_writer *writer)
 {
     pthread_mutex_lock(&writer->mutex);
     const uint64_t number = writer->counters.blocks + 1;
+    pthread_mutex_unlock(&writer->mutex);
+    return number;
+}
+
+uint64_t sj_frame_writer_next_gap(sj_frame_writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    const uint64_t number = writer->next_gap + 1;
     pthread_mutex_unlock(&writer->mutex);
     return number;
 }
@@ -322,11 +336,12 @@ static sj_status send_built(sj_frame_writer *writer, size_t size)
     return keep_waiting(writer, size);
 }
 
-static sj_status send_locked(sj_frame_writer *writer, sj_frame_type type,
-                             const ProtobufCMessage *message, sj_slice payload)
+/* Sends one frame. Appends no other frame, so that the journal can tell whether this frame is in
+ * the spool. */
+static sj_status send_alone(sj_frame_writer *writer, sj_frame_type type,
+                            const ProtobufCMessage *message, sj_slice payload)
 {
     size_t size = 0;
-    retry_waiting(writer);
     SJ_TRY(build_frame(writer, type, message, payload, &size));
     if (is_for_children(type) && (type != SJ_FRAME_THREAD || writer->keeps_threads)) {
         if (type == SJ_FRAME_MODULE) {
@@ -335,6 +350,13 @@ static sj_status send_locked(sj_frame_writer *writer, sj_frame_type type,
         SJ_TRY(keep_control(writer, type, protobuf_c_message_get_packed_size(message), payload));
     }
     return send_built(writer, size);
+}
+
+static sj_status send_locked(sj_frame_writer *writer, sj_frame_type type,
+                             const ProtobufCMessage *message, sj_slice payload)
+{
+    retry_waiting(writer);
+    return send_alone(writer, type, message, payload);
 }
 
 sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_type type,
@@ -439,7 +461,7 @@ sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason, uin
     after.gap_calls += calls;
     after.gap_events += events;
     begin_journal(writer, &after);
-    const sj_status status = send_locked(writer, SJ_FRAME_GAP, &gap.base, nothing);
+    const sj_status status = send_alone(writer, SJ_FRAME_GAP, &gap.base, nothing);
     commit_journal(writer, status == SJ_OK);
     if (status == SJ_OK) {
         writer->counters.gap_calls += calls;
@@ -548,7 +570,7 @@ sj_status sj_frame_writer_profile(sj_frame_writer *writer, const sj_profile_sums
     after.block_calls += sums->calls;
     after.block_events += sums->events;
     begin_journal(writer, &after);
-    const sj_status status = send_locked(writer, SJ_FRAME_PROFILE, &profile.base, payload);
+    const sj_status status = send_alone(writer, SJ_FRAME_PROFILE, &profile.base, payload);
     commit_journal(writer, status == SJ_OK);
     if (status == SJ_OK) {
         writer->counters.block_calls = after.block_calls;

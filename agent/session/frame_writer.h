@@ -59,13 +59,15 @@ SJ_MUST_CHECK sj_status sj_frame_writer_new(const sj_frame_writer_options *optio
  * before the first frame. */
 void sj_frame_writer_resume(sj_frame_writer *writer);
 
-/* Returns the number of blocks that the killed recorder had appended, or 0 if the session has had
- * one recorder only. Thread-safe. */
+/* Return the number of blocks, and of gaps, that the killed recorder had appended. 0 if the session
+ * has had one recorder only. Thread-safe. */
 uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer);
+uint64_t sj_frame_writer_resumed_gaps(const sj_frame_writer *writer);
 
-/* Returns the number of the next block. The first block has number 1. Call it only on the thread
- * that appends blocks. */
+/* Return the number of the next block, and of the next gap. The first one has number 1. Call them
+ * only on the thread that appends blocks, or gaps. */
 uint64_t sj_frame_writer_next_block(sj_frame_writer *writer);
+uint64_t sj_frame_writer_next_gap(sj_frame_writer *writer);
 void sj_frame_writer_free(sj_frame_writer *writer);
 
 /* Appends a metadata frame with `message` as header, without the fields that the session redacts.

@@ -50,7 +50,9 @@ typedef struct sj_journal_data {
     uint32_t version;
     uint32_t mode;      /* sj_policy_mode */
     uint32_t redaction; /* bits of what frames leave out (agent/policy/redaction.h) */
-    uint32_t unused;
+    /* Number of the gap that reports the sums of a profile that its recorder had not sent; 0: none.
+     */
+    uint32_t sums_gap;
     sj_session_id session;
     double ns_per_tick; /* 0: not known yet; the session's first frame follows */
     _Atomic uint64_t next_thread;

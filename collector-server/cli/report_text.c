@@ -733,6 +733,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_unrecorded(file, summary);
     json_unrecorded_processes(file, summary);
     json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
+    json_number(file, "processes_unreadable", summary->drain.processes_unreadable);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",
                 (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick));

@@ -12,6 +12,7 @@
 #include "agent/uplink/uplink.h"
 #include "collector-server/cli/embedded.h"
 #include "proto/base/progress.h"
+#include "proto/base/units.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -125,9 +126,22 @@ static sj_status deliver_spool(const char *directory, const char *destination, i
     return check_refused(directory, error);
 }
 
-/* Recovers and delivers one session. The file `path` holds its destination. */
-static void flush_session(const char *path, const sj_flush_request *request,
-                          sj_flush_totals *totals)
+/* Reports processes whose shared memory recovery could not read. */
+static void report_unreadable(const sj_flush_request *request, const sj_recovery_claim *claim,
+                              const sj_recovery_result *result)
+{
+    if (result->unreadable_processes != 0) {
+        (void)sj_command_error(request->command, SJ_EXIT_FAILED,
+                               "%s: the records of %s are lost: another version of Sojourn wrote "
+                               "them, or they are damaged; finish the sessions of a version before "
+                               "you replace it",
+                               claim->spool_directory,
+                               SJ_COUNTED(result->unreadable_processes, "process"));
+    }
+}
+
+/* Delivers the session whose destination is in the file `path`. */
+static void flush_session(const char *path, const sj_flush_request *request, sj_flush_totals *totals)
 {
     const char *destination = request->collector;
     char chosen[SJ_SPOOL_COLLECTOR_BYTES];
@@ -150,6 +164,7 @@ static void flush_session(const char *path, const sj_flush_request *request,
     }
     sj_status status = sj_recovery_session(&claim, &salvaged, &error);
     totals->salvaged += salvaged.recovered;
+    report_unreadable(request, &claim, &salvaged);
     if (status == SJ_OK && claim.destination[0] == '\0' && destination == NULL) {
         /* Its recorder died before it had frames to send. */
         delivered = true;

@@ -41,6 +41,7 @@ const char *sj_text_of_disarming(uint32_t reason)
         [SJ_DISARM_NO_ARENA] = "no shared memory for records",
         [SJ_DISARM_LEFT] = "left running",
         [SJ_DISARM_EXECUTED] = "executed a program that is not recorded",
+        [SJ_DISARM_UNREADABLE] = "records not readable",
     };
     return WORD_OF(words, reason);
 }

@@ -395,7 +395,9 @@ CREATE TABLE processes (
     -- size leaves no memory for records, or because the process ended at once. `left running`: the
     -- process was still running when the recording of its program ended. `executed a program that
     -- is not recorded`: the recorded program ended by running another one in its place; exit code
-    -- and signal are those of the other one.
+    -- and signal are those of the other one. `records not readable`: another version of Sojourn
+    -- wrote the shared memory of the process, or it is damaged, so an unknown number of calls is
+    -- lost.
     disarm_reason TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, number)
 ) STRICT;

@@ -2,6 +2,7 @@
  * write into the header, the slots, the chunk headers and the records. The rest is valid. Every
  * record must be accounted for. */
 #include "agent/drain/chunk_reader.h"
+#include "agent/drain/stored_offers.h"
 #include "proto/base/cursor.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -114,7 +115,8 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     sj_call_timing *timing = (how & COUNTS) != 0 ? sj_call_timing_new(view, 1.0, 20) : NULL;
     must(timing == NULL || sj_chunk_reader_count(&reader, timing) == SJ_OK);
     if ((how & RESUMES) != 0) {
-        sj_chunk_reader_resume(&reader, 1);
+        sj_stored_offers_settle_slot(slot, &(sj_stored_offers){.blocks = 1});
+        sj_chunk_reader_resume(&reader);
     }
     for (sj_read_mode mode = SJ_READ_CLOSED; mode <= SJ_READ_LAST; mode++) {
         uint64_t count;

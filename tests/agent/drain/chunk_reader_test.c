@@ -270,7 +270,7 @@ static void test_resuming_behind_the_end_of_a_chunk_reads_it_not_again(void **st
     f->reader.position = SJ_CHUNK_RECORDS;
     sj_chunk_reader_save(&f->reader);
     sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
-    sj_chunk_reader_resume(&f->reader, 0);
+    sj_chunk_reader_resume(&f->reader);
     assert_int_equal(read_at(f, SJ_READ_LAST, 1), 2);
 }
 

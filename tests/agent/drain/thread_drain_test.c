@@ -1,6 +1,7 @@
 /* Tests the records of a thread that are read but not sent, because blocks are refused: a killed
  * recorder leaves them to be counted as lost. Also tests calls whose function is unhooked while
  * they are open, or while their entry is being written. */
+#include "agent/drain/stored_offers.h"
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 
@@ -66,13 +67,12 @@ static void note_pauses(sj_slice bytes)
     sj_block_decoder_free(decoder);
 }
 
-sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
-                                     const sj_block_header *header, sj_slice bytes);
-sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
-                                     const sj_block_header *header, sj_slice bytes)
+sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, const sj_block_header *header,
+                                     sj_slice bytes);
+sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, const sj_block_header *header,
+                                     sj_slice bytes)
 {
     (void)shared;
-    (void)thread;
     note_pauses(bytes);
     left_slot = watched != NULL ? *watched : left_slot;
     offered += header->event_count != 0;
@@ -169,7 +169,8 @@ static uint64_t unsent_after_kill(fixture *f, uint64_t stored_blocks)
     sj_chunk_reader reader;
     *slot = left_slot;
     sj_chunk_reader_init(&reader, &f->arena.view, 0, NULL, NULL);
-    sj_chunk_reader_resume(&reader, stored_blocks);
+    sj_stored_offers_settle_slot(slot, &(sj_stored_offers){.blocks = stored_blocks});
+    sj_chunk_reader_resume(&reader);
     sj_chunk_reader_deinit(&reader);
     return unsent(f);
 }

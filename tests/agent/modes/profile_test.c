@@ -43,7 +43,7 @@ static sj_profiler *begin(void)
 static sj_status add(void *context, const sj_block_header *header, sj_slice bytes)
 {
     (void)header;
-    return sj_profiler_block(context, 1, bytes);
+    return sj_profiler_block(context, bytes);
 }
 
 static void assert_profile(size_t index, uint64_t calls, uint64_t first_ticks)
@@ -109,7 +109,7 @@ static uint32_t add_all_but_last(sj_profiler *profiler)
     trace_assemble(&trace, 64, &store, &counters);
     for (size_t i = 0; i + 1 < store.count; i++) {
         const sj_slice bytes = {.data = store.blocks[i].data, .size = store.blocks[i].size};
-        assert_int_equal(sj_profiler_block(profiler, 1, bytes), SJ_OK);
+        assert_int_equal(sj_profiler_block(profiler, bytes), SJ_OK);
     }
     const uint32_t open = store.blocks[store.count - 1].header.open_depth;
     block_store_free(&store);
@@ -150,7 +150,7 @@ static void damaged_blocks_are_refused(void **state)
     sj_profiler *profiler = begin();
     (void)state;
     assert_int_not_equal(
-        sj_profiler_block(profiler, 1, (sj_slice){.data = noise, .size = sizeof(noise)}), SJ_OK);
+        sj_profiler_block(profiler, (sj_slice){.data = noise, .size = sizeof(noise)}), SJ_OK);
     sj_profiler_free(profiler);
 }
 

@@ -111,7 +111,7 @@ static void leave_block(fixture *f, bool is_stored)
     sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
     slot->cursor = (sj_slot_cursor){.thread = 1, .sequence = 1, .unsent = 4};
     slot->unsent_calls = 2;
-    slot->block = (sj_slot_block){.number = 1};
+    slot->offer = (sj_slot_offer){.number = 1};
     assert_int_equal(sj_journal_open(f->arena.directory, &journal, &error), SJ_OK);
     atomic_store(&journal.data->next_thread, 2);
     sj_journal_sums sums = {.blocks = 1, .block_calls = 2, .block_events = 4};
@@ -217,6 +217,31 @@ static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
     assert_int_equal(mkdir(f->arena.directory, 0700), 0);
 }
 
+/* Another version wrote the arena: its records cannot be read, and the process says so. */
+static void records_of_another_version_are_reported_as_lost(void **state)
+{
+    fixture *f = *state;
+    sj_recovery_claim claim;
+    sj_recovery_result result;
+    sj_error error = {0};
+    test_session *session;
+    leave(f);
+    sj_arena_view_header(&f->arena.view)->version = SJ_ARENA_VERSION + 1;
+    assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_OK);
+    assert_int_equal(sj_recovery_session(&claim, &result, &error), SJ_OK);
+    sj_recovery_release(&claim, false);
+    assert_true(result.recovered);
+    assert_int_equal(result.unreadable_processes, 1);
+    protobuf_c_message_free_unpacked(&read_end(f, &session)->base, NULL);
+    const size_t last = test_session_read(session, SJ_FRAME_PROCESS) - 1;
+    Sojourn__Process *process =
+        test_session_message(session, SJ_FRAME_PROCESS, last, &sojourn__process__descriptor);
+    assert_int_equal(process->disarm_reason, SJ_DISARM_UNREADABLE);
+    protobuf_c_message_free_unpacked(&process->base, NULL);
+    test_session_close(session);
+    assert_int_equal(mkdir(f->arena.directory, 0700), 0);
+}
+
 /* Runs recovery on a journal with this clock rate and an empty spool. It must recover nothing. */
 static void recover_nothing(const fixture *f, double ns_per_tick)
 {
@@ -269,6 +294,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_the_arenas_hold_is_sent_and_the_session_ended, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_block_on_its_way_is_lost_only_if_it_is_not_stored, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(records_of_another_version_are_reported_as_lost, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_was_never_announced_is_removed, set_up,
                                         tear_down),

@@ -15,7 +15,7 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, w
 
 FUNCTIONS = ["policy_round", "policy_outer", "policy_middle", "policy_inner", "policy_wait"]
 ALL = ["--function", "policy_*"]
-BLOCK_EVENTS = 128 * 1024
+DEPTH = 4  # calls that are open at once on a thread of policy_target, at most
 
 
 def counts(sojourn, database, where="1"):
@@ -220,9 +220,8 @@ def remove_database(sojourn, name):
 
 
 def check_events(sojourn, database, own, options):
-    """Each call of the program is two events, and each event is stored or counted as lost. More events are counted
-    in three cases: a loss ended calls, which has no record; the recorder was killed after it sent a block, or one
-    gap outside of blocks, but before it noted that."""
+    """Each call of the program is two events, and each event is stored or counted as lost, once. The calls that a
+    loss or the end of a stream ends have one more event each, without a record."""
     done = sojourn.run(["flush"], capture_output=True, text=True)
     check(done.returncode == 0 and "1 session finished" in done.stdout, f"flush: {done}")
     row = sojourn.sql(database, "SELECT state, stored_calls, stored_events, device_lost_calls, "
@@ -231,8 +230,8 @@ def check_events(sojourn, database, own, options):
     check_accounts(sojourn, database)
     events = row["stored_events"] + row["lost_events"]
     least = 2 * (recorded_before_unhooked(sojourn, database) if "--budget" in options else own)
-    gap = sojourn.sql(database, "SELECT coalesce(max(events), 0) AS n FROM gaps WHERE block_id IS NULL")[0]["n"]
-    check(least <= events <= 2 * own + max(BLOCK_EVENTS, gap),
+    endings = sojourn.sql(database, "SELECT (SELECT count(*) FROM gaps) + (SELECT 2 * count(*) FROM threads) AS n")
+    check(least <= events <= 2 * own + DEPTH * endings[0]["n"],
           f"of {own} calls {least} events at least were recorded, {events} are counted: {row}")
 
 

@@ -1,0 +1,423 @@
+/* A recorder, and then the recovery of its session, are killed at each step. Each event is stored
+ * or counted as lost, once. */
+#include "agent/drain/chunk_reader.h"
+#include "agent/drain/drain.h"
+#include "agent/host/clock.h"
+#include "agent/host/directories.h"
+#include "agent/recording/recovery.h"
+#include "agent/session/journal.h"
+#include "proto/wire/frame.h"
+#include "proto/wire/sojourn.pb-c.h"
+#include "tests/support/check.h"
+#include "tests/support/fake_arena.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    FUNCTION = 5,
+    STACK = 0x7f0000,
+    THREADS = 2,
+    CHUNKS = 4,
+    BLOCK_EVENTS = 16,
+    CALLS = 5, /* by each thread, between two losses */
+    LOST = 3,  /* calls */
+    REFUSED = 4,
+    KILLED = 77, /* exit status */
+    EARLY = 15,  /* steps of a recorder */
+    MOST_STEPS = 2000
+};
+
+static const char name[] = "0102030405060708090a0b0c0d0e0f10";
+static const sj_session_id id = {.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+typedef struct fixture {
+    char root[64];
+    char spool[128];
+    char path[128]; /* path of the .to file */
+    fake_arena arena;
+    pid_t pid;
+    uint64_t events;
+} fixture;
+
+/* The steps of a process that is to be killed. */
+static uint64_t steps_left = UINT64_MAX;
+static uint64_t passed_ns; /* added to the drain's clock */
+
+static void pass_step(void)
+{
+    if (steps_left-- == 0) {
+        _exit(KILLED);
+    }
+}
+
+/* Makes the linker's replacement of a function: there is a step before it. */
+#define STEP_BEFORE(name, parameters, arguments)                                                   \
+    void __real_##name parameters;                                                                 \
+    void __wrap_##name parameters;                                                                 \
+    void __wrap_##name parameters                                                                  \
+    {                                                                                              \
+        pass_step();                                                                               \
+        __real_##name arguments;                                                                   \
+    }
+
+#define STEP_BEFORE_STATUS(name, parameters, arguments)                                            \
+    sj_status __real_##name parameters;                                                            \
+    sj_status __wrap_##name parameters;                                                            \
+    sj_status __wrap_##name parameters                                                             \
+    {                                                                                              \
+        pass_step();                                                                               \
+        return __real_##name arguments;                                                            \
+    }
+
+STEP_BEFORE(sj_chunk_reader_save, (sj_chunk_reader * reader), (reader))
+STEP_BEFORE(sj_chunk_reader_offer,
+            (sj_chunk_reader * reader, uint64_t number, uint64_t calls, uint64_t events),
+            (reader, number, calls, events))
+STEP_BEFORE(sj_chunk_reader_sent, (sj_chunk_reader * reader, uint64_t calls, uint64_t events),
+            (reader, calls, events))
+STEP_BEFORE(sj_chunk_reader_settle, (sj_chunk_reader * reader, uint64_t calls, uint64_t events),
+            (reader, calls, events))
+STEP_BEFORE(sj_journal_begin,
+            (const sj_journal *journal, const sj_journal_sums *sums, uint64_t spool_end),
+            (journal, sums, spool_end))
+STEP_BEFORE(sj_journal_commit, (const sj_journal *journal, bool appended), (journal, appended))
+STEP_BEFORE(sj_arena_view_recycle, (const sj_arena_view *view, uint32_t slot), (view, slot))
+STEP_BEFORE_STATUS(sj_spool_append, (sj_spool * spool, sj_slice frame, sj_error *error),
+                   (spool, frame, error))
+
+sj_status __real_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler)
+{
+    sj_assembler_options small = *options;
+    small.block_events = BLOCK_EVENTS;
+    return __real_sj_assembler_new(&small, sink, assembler);
+}
+
+uint64_t __real_sj_clock_ns(clockid_t clock);
+uint64_t __wrap_sj_clock_ns(clockid_t clock);
+uint64_t __wrap_sj_clock_ns(clockid_t clock)
+{
+    return __real_sj_clock_ns(clock) + passed_ns;
+}
+
+/* Returns the pid of a process that has ended. */
+static pid_t end_process(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+static void open_spool(const fixture *f, sj_spool **spool)
+{
+    const sj_spool_options options = {.directory = f->spool, .reserve_bytes = 1};
+    sj_error error = {0};
+    assert_int_equal(sj_spool_open(&options, spool, &error), SJ_OK);
+}
+
+/* Spools the first frame of a session. Recovery does not read its content. */
+static void announce(const fixture *f)
+{
+    uint8_t frame[64];
+    size_t size = 0;
+    sj_spool *spool = NULL;
+    open_spool(f, &spool);
+    assert_int_equal(
+        sj_frame_write(SJ_FRAME_SESSION, (sj_slice){0}, (sj_slice){0}, frame, sizeof(frame), &size),
+        SJ_OK);
+    assert_int_equal(sj_spool_append(spool, (sj_slice){.data = frame, .size = size}, NULL), SJ_OK);
+    sj_spool_close(spool);
+}
+
+static void call(fixture *f, fake_thread *thread)
+{
+    for (int i = 0; i < CALLS; i++) {
+        assert_true(fake_thread_call(thread, FUNCTION));
+    }
+    f->events += 2 * CALLS;
+}
+
+/* Drops whole calls, and says so in the thread's stream or only in its slot. */
+static void drop(fixture *f, fake_thread *thread, bool notes)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, thread->slot);
+    atomic_fetch_add(&slot->dropped_calls, LOST);
+    atomic_fetch_add(&slot->dropped_events, 2 * LOST);
+    f->events += 2 * LOST;
+    if (notes) {
+        assert_true(fake_thread_put(thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, LOST));
+        assert_true(fake_thread_put(thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 2 * LOST));
+    }
+}
+
+/* Records what ends in gaps of each kind: drops, an exit without an entry, a torn record, and
+ * events of threads without a slot. */
+static void record(fixture *f)
+{
+    sj_arena_header *header = sj_arena_view_header(&f->arena.view);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        fake_thread thread;
+        fake_thread_start(&thread, &f->arena, i, (uint32_t)f->pid + i);
+        thread.ticks = sj_clock_ticks() - 1000000;
+        sj_arena_view_slot(&f->arena.view, i)->start_ticks = thread.ticks;
+        call(f, &thread);
+        drop(f, &thread, true);
+        call(f, &thread);
+        assert_true(fake_thread_put(&thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+        assert_non_null(fake_thread_reserve(&thread));
+        f->events += 2;
+        call(f, &thread);
+        drop(f, &thread, i == 0);
+    }
+    atomic_store(&header->threads_refused, 1);
+    atomic_store(&header->calls_refused, REFUSED);
+    atomic_store(&header->events_refused, 2 * REFUSED);
+    f->events += 2 * REFUSED;
+}
+
+static void set_up(fixture *f)
+{
+    static pid_t pid;
+    pid = pid != 0 ? pid : end_process();
+    *f = (fixture){.pid = pid};
+    snprintf(f->root, sizeof(f->root), "/dev/shm/sj-test-XXXXXX");
+    assert_non_null(mkdtemp(f->root));
+    snprintf(f->spool, sizeof(f->spool), "%s/%s", f->root, name);
+    fake_arena_make(&f->arena, "1.0.arena", THREADS, CHUNKS);
+    snprintf(f->path, sizeof(f->path), "%s/%s.to", f->root, name);
+    FILE *file = fopen(f->path, "w");
+    fprintf(file, "tcp://collector:1\n%s\n1\n", f->arena.directory);
+    fclose(file);
+    announce(f);
+    record(f);
+}
+
+static void tear_down(fixture *f)
+{
+    fake_arena_remove(&f->arena);
+    sj_directory_remove(f->arena.directory);
+    sj_directory_remove(f->spool);
+    sj_directory_remove(f->root);
+    assert_int_not_equal(access(f->root, F_OK), 0);
+}
+
+/* Records a session as `record` does, up to the end of the drain. */
+static void run_recorder(const fixture *f, const sj_policy *policy)
+{
+    sj_journal journal;
+    sj_error error = {0};
+    sj_frame_writer *writer = NULL;
+    sj_registry *registry = NULL;
+    sj_drain *drain = NULL;
+    sj_spool *spool = NULL;
+    sj_selection selection = {0};
+    sj_function_rules *rules = NULL;
+    sj_journal_process process = {.number = 1, .pid = (uint32_t)f->pid, .how = "launch"};
+    snprintf(process.arena_name, sizeof(process.arena_name), "1.0.arena");
+    open_spool(f, &spool);
+    assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
+    journal.data->ns_per_tick = 1;
+    sj_journal_add_process(&journal, &process);
+    const sj_frame_writer_options options = {.session = id, .spool = spool, .journal = &journal};
+    assert_int_equal(sj_frame_writer_new(&options, &writer), SJ_OK);
+    if (policy != NULL) {
+        assert_int_equal(sj_function_rules_new(policy, &rules), SJ_OK);
+    }
+    const sj_registry_options registered = {
+        .writer = writer, .selection = &selection, .runtime_directory = f->arena.directory};
+    assert_int_equal(sj_registry_new(&registered, &registry), SJ_OK);
+    assert_int_equal(sj_registry_adopt_process(registry, &process), SJ_OK);
+    const sj_drain_options drained = {.writer = writer,
+                                      .registry = registry,
+                                      .runtime_directory = f->arena.directory,
+                                      .journal = &journal,
+                                      .policy = policy,
+                                      .rules = rules,
+                                      .ns_per_tick = 1,
+                                      .flush_ms = 1,
+                                      .threadless = true};
+    assert_int_equal(sj_drain_start(&drained, &drain, &error), SJ_OK);
+    assert_int_equal(sj_drain_add(drain, 1, f->pid, process.arena_name), SJ_OK);
+    sj_drain_finish(drain);
+    _exit(0);
+}
+
+static void run_recovery(const fixture *f)
+{
+    unsigned count = 0;
+    sj_error error = {0};
+    assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
+}
+
+/* Runs the recorder, or a recovery, in a process that is killed after `steps` steps. Returns true
+ * if it was killed. */
+static bool is_killed(const fixture *f, const sj_policy *policy, bool is_recovery, uint64_t steps)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        steps_left = steps;
+        if (is_recovery) {
+            run_recovery(f);
+        } else {
+            run_recorder(f, policy);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_true(WEXITSTATUS(status) == KILLED || WEXITSTATUS(status) == 0);
+    return WEXITSTATUS(status) == KILLED;
+}
+
+/* The events that the frames of a session report. */
+typedef struct reported {
+    uint64_t ends;
+    uint64_t stored_events; /* by the session's end; also below */
+    uint64_t lost_events;
+    uint64_t gap_events; /* by the gap frames and the gaps of blocks */
+} reported;
+
+static void add_frame(const sj_frame_view *frame, reported *all)
+{
+    sj_block_header header;
+    if (frame->type == SJ_FRAME_SESSION_END) {
+        Sojourn__SessionEnd *end =
+            sojourn__session_end__unpack(NULL, frame->header.size, frame->header.data);
+        all->ends++;
+        all->stored_events = end->records;
+        all->lost_events = end->lost_events;
+        sojourn__session_end__free_unpacked(end, NULL);
+    } else if (frame->type == SJ_FRAME_GAP) {
+        Sojourn__Gap *gap = sojourn__gap__unpack(NULL, frame->header.size, frame->header.data);
+        all->gap_events += gap->events;
+        sojourn__gap__free_unpacked(gap, NULL);
+    } else if (frame->type == SJ_FRAME_BLOCK) {
+        assert_int_equal(sj_block_read_header(frame->payload, &header), SJ_OK);
+        all->gap_events += header.lost_events;
+    }
+}
+
+/* Compares the sums of the session's end with the gaps, and with what the program recorded. */
+static void check_session(const fixture *f, uint64_t steps, uint64_t recovery_steps)
+{
+    sj_spool *spool = NULL;
+    sj_slice bytes;
+    uint64_t position;
+    reported all = {0};
+    open_spool(f, &spool);
+    while (sj_spool_next(spool, &bytes, &position) == SJ_OK) {
+        sj_frame_view frame;
+        assert_int_equal(sj_frame_read(bytes, &frame), SJ_OK);
+        add_frame(&frame, &all);
+    }
+    sj_spool_close(spool);
+    assert_int_not_equal(all.ends, 0);
+    if (all.stored_events + all.lost_events != f->events || all.gap_events != all.lost_events) {
+        fail_msg("killed after %llu and %llu steps: of %llu events, %llu are stored, %llu lost, "
+                 "%llu in gaps",
+                 (unsigned long long)steps, (unsigned long long)recovery_steps,
+                 (unsigned long long)f->events, (unsigned long long)all.stored_events,
+                 (unsigned long long)all.lost_events, (unsigned long long)all.gap_events);
+    }
+}
+
+/* Kills the recorder after `steps` steps, and its recovery after `recovery_steps`. Returns false if
+ * a process had fewer steps. */
+static bool survives(const sj_policy *policy, uint64_t steps, uint64_t recovery_steps)
+{
+    fixture f;
+    set_up(&f);
+    const bool recorder = is_killed(&f, policy, false, steps);
+    const bool recovery = recovery_steps != UINT64_MAX && is_killed(&f, NULL, true, recovery_steps);
+    run_recovery(&f);
+    check_session(&f, steps, recovery_steps);
+    tear_down(&f);
+    return recorder && (recovery || recovery_steps == UINT64_MAX);
+}
+
+static void kill_recorders(const sj_policy *policy)
+{
+    uint64_t steps = 0;
+    while (steps < MOST_STEPS && survives(policy, steps, UINT64_MAX)) {
+        steps++;
+    }
+    assert_in_range(steps, 20, MOST_STEPS - 1);
+}
+
+/* Kills the recoveries of a recorder that was killed in its first blocks. */
+static void kill_recoveries(const sj_policy *policy)
+{
+    uint64_t steps = 0;
+    while (steps < MOST_STEPS && survives(policy, EARLY, steps)) {
+        steps++;
+    }
+    assert_in_range(steps, 10, MOST_STEPS - 1);
+}
+
+static void read_policy(sj_policy *policy)
+{
+    static const char text[] = "{\"policy\": 1, \"mode\": \"profile\"}";
+    sj_error error = {0};
+    assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "test", policy, &error), SJ_OK);
+}
+
+static void a_killed_recorder_loses_and_repeats_nothing(void **state)
+{
+    (void)state;
+    kill_recorders(NULL);
+}
+
+static void nor_does_that_of_a_profile(void **state)
+{
+    sj_policy policy;
+    (void)state;
+    read_policy(&policy);
+    kill_recorders(&policy);
+    sj_policy_free(&policy);
+}
+
+static void nor_does_a_killed_recovery(void **state)
+{
+    sj_policy policy;
+    (void)state;
+    kill_recoveries(NULL);
+    read_policy(&policy);
+    kill_recoveries(&policy);
+    sj_policy_free(&policy);
+}
+
+static char home[] = "/tmp/sj_recovery_XXXXXX"; /* the device's folder */
+
+static int make_home(void **state)
+{
+    (void)state;
+    return mkdtemp(home) == NULL || setenv("XDG_STATE_HOME", home, 1) != 0;
+}
+
+static int remove_home(void **state)
+{
+    char command[64];
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", home);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_recorder_loses_and_repeats_nothing),
+        cmocka_unit_test(nor_does_that_of_a_profile),
+        cmocka_unit_test(nor_does_a_killed_recovery),
+    };
+    return cmocka_run_group_tests(tests, make_home, remove_home);
+}
