@@ -17,8 +17,7 @@
 #include <time.h>
 
 enum {
-    LOAD_TIMEOUT_MS = 30000,
-    JOIN_TIMEOUT_MS = 180000,
+    LOAD_TIMEOUT_MS = 60000,
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
     BIND_ATTEMPTS = 50,
@@ -168,8 +167,20 @@ static sj_status join_session(sj_attach *attach, size_t thread, const char *runt
                    status == SJ_OK ? "" : ": ", status == SJ_OK ? "" : sj_status_text(status));
 }
 
+/* Makes an unwinder that knows the modules of now, the agent among them. */
+static sj_status renew_unwinder(sj_attach *attach, sj_error *error)
+{
+    sj_unwinder_free(attach->unwinder);
+    attach->unwinder = NULL;
+    return sj_unwinder_new(&attach->target, &attach->unwinder) == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "the modules of process %d cannot be read",
+                         (int)attach->target.pid);
+}
+
 static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *error)
 {
+    SJ_TRY(renew_unwinder(attach, error));
     const sj_status status = sj_safepoint_find(&attach->target, attach->unwinder, thread);
     switch (status) {
     case SJ_OK:
@@ -229,9 +240,6 @@ static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
     SJ_TRY(sj_tracee_open(pid, &attach->target, error));
     SJ_TRY(claim(&attach->target, error));
     SJ_TRY(refuse_recorded(pid, error));
-    if (sj_unwinder_new(&attach->target, &attach->unwinder) != SJ_OK) {
-        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)pid);
-    }
     SJ_TRY(find_safepoint(attach, &thread, error));
     SJ_TRY(load_agent(attach, thread, agent_path, error));
     SJ_TRY(join_session(attach, thread, runtime_directory, error));
@@ -533,7 +541,7 @@ static sj_status add_thread_calls(sj_attach *attach, const sj_stack_copy *copy,
 sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls, size_t *count)
 {
     sj_native_frame *frames = malloc(FRAMES_MAX * sizeof(*frames));
-    sj_status status = frames != NULL ? SJ_OK : SJ_ENOMEM;
+    sj_status status = frames != NULL ? renew_unwinder(attach, NULL) : SJ_ENOMEM;
     *calls = NULL;
     *count = 0;
     for (size_t i = 0; i < attach->copy_count && status == SJ_OK; i++) {

@@ -62,7 +62,7 @@ typedef struct sj_open_call {
 } sj_open_call;
 
 /* Unwinds the stacks that commit has copied, while the process runs again. The caller frees
- * `*calls`. Returns SJ_ENOMEM if out of memory. */
+ * `*calls`. SJ_ENOMEM. SJ_EIO: the process has ended. */
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
 

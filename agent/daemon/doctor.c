@@ -94,9 +94,11 @@ json_t *sj_device_doctor(void)
     sj_doctor_check_ptrace(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
-    sj_doctor_check_space(checks, "shared memory", runtime != NULL ? runtime : "/dev/shm");
+    sj_doctor_check_space(
+        checks, "shared memory", runtime != NULL ? runtime : "/dev/shm",
+        "enlarge it to at least 256 MB (a container: --shm-size=1g), or use --buffer 4");
     if (sj_state_directory("device", state, sizeof(state), &error) == SJ_OK) {
-        sj_doctor_check_space(checks, "spool", state);
+        sj_doctor_check_space(checks, "spool", state, "free at least 256 MB there");
     }
     if (sj_state_directory("device/spool", state, sizeof(state), &error) == SJ_OK) {
         sj_doctor_check_refused(checks, state);

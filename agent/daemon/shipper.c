@@ -7,17 +7,21 @@
 #include "agent/uplink/spool_collector.h"
 #include "agent/uplink/uplink.h"
 #include "proto/base/log.h"
+#include "proto/wire/ack_status.h"
 
 #include <string.h>
 
-enum { SLICE_MS = 200, STALLED_SLICES = 50 };
+/* After MOST_OVER_QUOTA sessions that a quota kept, a round ends, because each costs a connection.
+ */
+enum { SLICE_MS = 200, STALLED_SLICES = 50, MOST_OVER_QUOTA = 8 };
 
 typedef struct shipping {
     sj_shipper *shipper;
     unsigned kept;
     /* Collectors that did not answer in this round. */
     bool is_away[SJ_COLLECTORS_MAX];
-    bool are_all_away; /* No collector answered for a session that may go to any. */
+    unsigned over_quota; /* Sessions of this round that a quota kept. */
+    bool are_all_away;   /* No collector answered for a session that may go to any. */
 } shipping;
 
 /* Returns the collector that the session belongs to, or NULL if it may go to any. */
@@ -52,9 +56,9 @@ static void note_away(shipping *all, const char *directory)
     }
 }
 
-/* Waits while the collector accepts frames. Returns true if all were delivered, false if it refuses
- * or stops. */
-static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
+/* Waits while the collector accepts frames. Returns SJ_OK if all were delivered, SJ_ETIMEDOUT if
+ * the collector refuses or stops, or SJ_EQUOTA if the device's quota is used up. */
+static sj_status wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink, sj_error *error)
 {
     uint64_t last = 0;
     unsigned stalled = 0;
@@ -63,16 +67,19 @@ static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
         const sj_status status = sj_uplink_drain(uplink, SLICE_MS);
         sj_uplink_get_status(uplink, &now);
         if (status == SJ_OK) {
-            return true;
+            return SJ_OK;
         }
         if (status == SJ_EPERM) {
             sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", now.message);
-            return false;
+            return SJ_ETIMEDOUT;
+        }
+        if (now.is_over_quota) {
+            return sj_fail(error, SJ_EQUOTA, "%s", now.message);
         }
         stalled = now.acknowledged_frames == last ? stalled + 1 : 0;
         last = now.acknowledged_frames;
     }
-    return false;
+    return SJ_ETIMEDOUT;
 }
 
 static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_error *error)
@@ -87,13 +94,12 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
                                        .collector_count = shipper->enrolment->count,
                                        .is_chosen_once = true,
                                        .link = {.channel = &sj_channel_nng}};
-    const sj_status status = sj_session_uplink_start(&session, spool, &uplink, error);
-    bool delivered = false;
+    sj_status status = sj_session_uplink_start(&session, spool, &uplink, error);
     if (status == SJ_OK) {
-        delivered = wait_for_delivery(shipper, uplink);
+        status = wait_for_delivery(shipper, uplink, error);
         sj_uplink_stop(uplink);
     }
-    if (delivered && sj_spool_remove(spool, error) == SJ_OK) {
+    if (status == SJ_OK && sj_spool_remove(spool, error) == SJ_OK) {
         return SJ_OK;
     }
     sj_spool_close(spool);
@@ -111,6 +117,18 @@ static bool was_refused(const sj_listed_session *session, const char *directory)
     sj_log(SJ_LOG_ERROR, "refused", "session %s: %s", session->session,
            sj_spool_aside_text(&aside, directory, text));
     return true;
+}
+
+/* Logs why a session was kept. A quota keeps sessions for hours: it is logged once. */
+static void log_undelivered(sj_shipper *shipper, const sj_listed_session *session, sj_status status,
+                            const sj_error *error)
+{
+    if (status != SJ_EQUOTA) {
+        sj_log(SJ_LOG_ERROR, "undelivered", "session %s: %s", session->session, error->text);
+    } else if (strcmp(shipper->quota.text, error->text) != 0) {
+        shipper->quota = *error;
+        sj_log(SJ_LOG_WARN, "quota", "%s", error->text);
+    }
 }
 
 static bool ship_session(void *context, const sj_listed_session *session)
@@ -138,14 +156,16 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     if (status != SJ_OK) {
         all->kept++;
+        all->over_quota += status == SJ_EQUOTA;
         if (error.text[0] != '\0') {
-            sj_log(SJ_LOG_ERROR, "undelivered", "session %s: %s", session->session, error.text);
+            log_undelivered(all->shipper, session, status, &error);
         }
     }
     const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
     sj_recovery_release(&claim, is_over);
     /* If no collector answers, the other sessions would wait just as long in vain. */
-    return !all->are_all_away && !atomic_load(&all->shipper->stop);
+    return !all->are_all_away && all->over_quota < MOST_OVER_QUOTA &&
+           !atomic_load(&all->shipper->stop);
 }
 
 unsigned sj_shipper_round(sj_shipper *shipper)

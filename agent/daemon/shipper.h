@@ -13,6 +13,7 @@ typedef struct sj_shipper {
     const char *spool_root;
     const sj_enrolment *enrolment;
     const sj_device *device;
+    sj_error quota; /* The latest refusal by a quota that was logged. */
     atomic_bool stop;
 } sj_shipper;
 

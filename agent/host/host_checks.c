@@ -93,7 +93,8 @@ void sj_doctor_check_clock(json_t *checks)
                   "set the time, or certificates and time ranges will not be understood");
 }
 
-void sj_doctor_check_space(json_t *checks, const char *check, const char *directory)
+void sj_doctor_check_space(json_t *checks, const char *check, const char *directory,
+                           const char *advice)
 {
     struct statvfs disk;
     char found[PATH_MAX + 64];
@@ -103,7 +104,7 @@ void sj_doctor_check_space(json_t *checks, const char *check, const char *direct
     }
     const uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     snprintf(found, sizeof(found), "%.4000s: %" PRIu64 " MB free", directory, bytes >> 20);
-    sj_doctor_add(checks, check, bytes >= wanted_bytes, found, "free at least 256 MB there");
+    sj_doctor_add(checks, check, bytes >= wanted_bytes, found, advice);
 }
 
 /* Refused frames of the sessions of a spool: the last session's data, and the number of
@@ -132,9 +133,10 @@ void sj_doctor_check_refused(json_t *checks, const char *spool_root)
         snprintf(refused.text + used, sizeof(refused.text) - used, "; and %s",
                  SJ_COUNTED(refused.count - 1, "more session"));
     }
-    sj_doctor_add(checks, "refused frames", refused.count == 0, refused.text,
-                  "these frames are in no database: look at the collector's log for the cause, and "
-                  "remove the folder when you need them no more");
+    sj_doctor_add(
+        checks, "refused frames", refused.count == 0, refused.text,
+        "these frames are in no database: look at the collector's log for the cause, then "
+        "discard them with: sojourn flush --discard SESSION");
 }
 
 void sj_doctor_check_agent(json_t *checks)

@@ -13,11 +13,13 @@ void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found
                    const char *advice);
 
 /* The checks: processes may be traced; open files; the counter and the calendar; free space on the
- * disk of a directory; the agent is installed next to this program. */
+ * disk of a directory, with advice if there is less than 256 MB; the agent is installed next to
+ * this program. */
 void sj_doctor_check_ptrace(json_t *checks);
 void sj_doctor_check_files(json_t *checks, uint64_t wanted);
 void sj_doctor_check_clock(json_t *checks);
-void sj_doctor_check_space(json_t *checks, const char *check, const char *directory);
+void sj_doctor_check_space(json_t *checks, const char *check, const char *directory,
+                           const char *advice);
 void sj_doctor_check_agent(json_t *checks);
 
 /* Checks that no collector has refused frames of the spools in `spool_root` for good. Names the

@@ -381,14 +381,22 @@ sj_signal_returns sj_remote_agent_signal_returns(const sj_remote_agent *agent)
                                .of_agent = agent->state.signal_return};
 }
 
-enum { CALL_TIMEOUT_MS = 180000 };
+/* Other threads run during the first call, in which a recorder may plan many modules. All threads
+ * are stopped during the second one, which waits for nothing. */
+enum { CALL_TIMEOUT_MS = 600000, STOPPED_TIMEOUT_MS = 30000 };
+
+static sj_status call_within(sj_tracee *target, const sj_remote_agent *agent, size_t thread,
+                             const char *name, int timeout_ms)
+{
+    sj_inferior_call call = {.restorer = agent->restorer};
+    SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
+    return sj_inferior_call_run(target, thread, &call, timeout_ms);
+}
 
 sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent, size_t thread,
                                const char *name)
 {
-    sj_inferior_call call = {.restorer = agent->restorer};
-    SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
-    return sj_inferior_call_run(target, thread, &call, CALL_TIMEOUT_MS);
+    return call_within(target, agent, thread, name, CALL_TIMEOUT_MS);
 }
 
 sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *agent,
@@ -398,7 +406,7 @@ sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *age
         sj_registers state;
         SJ_TRY(sj_registers_get(target->threads[i].tid, &state));
         if (sj_safepoint_has_space(target, state.sp)) {
-            return sj_remote_agent_call(target, agent, i, name);
+            return call_within(target, agent, i, name, STOPPED_TIMEOUT_MS);
         }
     }
     return SJ_EAGAIN;

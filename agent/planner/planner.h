@@ -77,8 +77,7 @@ SJ_MUST_CHECK sj_status sj_plan_write(const sj_plan *plan, const char *path, sj_
 /* Frees a plan; safe on a zeroed one. */
 void sj_plan_free(sj_plan *plan);
 
-/* Return short English phrases. Static storage. */
+/* Returns a short English phrase in static storage. */
 const char *sj_technique_text(sj_technique technique);
-const char *sj_skip_text(sj_skip skip);
 
 #endif

@@ -76,8 +76,9 @@ typedef struct sj_inferior_call {
     const char *text; /* if not NULL, passed as first argument in place of `arguments[0]` */
     uint64_t arguments[3];
     /* If not 0: the other threads stay stopped at first. They are resumed if the thread sleeps when
-     * a period of this length ends, or if it has not stopped within one second. Afterwards the
-     * target has only this thread, with index 0. */
+     * a period of this length ends, after one second, or after some hundred system calls: the
+     * thread may wait for a lock of theirs. Afterwards the target has only this thread, with
+     * index 0. */
     int alone_ms;
 } sj_inferior_call;
 
@@ -85,7 +86,8 @@ typedef struct sj_inferior_call {
  * then stopped where it was before. A system call that it was in is restarted. On AArch64, a
  * wait for a period begins again with its whole period. The thread handles no signal during the
  * call. Needs SJ_CALL_STACK_BYTES of stack. SJ_ECLOSED: the process ended. SJ_EIO: the function
- * crashed, and the thread is back where it was. SJ_ETIMEDOUT. */
+ * crashed, and the thread is back where it was. SJ_ETIMEDOUT: the call has taken longer than
+ * `timeout_ms` altogether; the thread has not returned. */
 enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
 
 SJ_MUST_CHECK sj_status sj_inferior_call_run(sj_tracee *target, size_t thread,

@@ -103,22 +103,24 @@ sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts)
     char path[64];
     char line[256];
     struct stat status;
+    sj_proc_thread thread;
     SJ_TRY(read_status(pid, facts));
     facts->is_confined = is_confined(pid, facts);
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-    /* Kernel threads and dead processes have no program. Kernel threads are process 2 and its
-     * children. */
+    /* Kernel threads and dead processes have no program. */
     const bool is_bare = lstat(path, &status) == 0 && stat(path, &status) != 0 && errno == ENOENT &&
                          readlink(path, line, sizeof(line)) < 0;
-    facts->is_kernel = is_bare && (pid == 2 || facts->parent == 2);
+    facts->is_kernel = sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.is_kernel;
     facts->is_ending = is_bare && !facts->is_kernel;
     return SJ_OK;
 }
 
 sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
 {
+    enum { KERNEL_FLAG = 0x200000 }; /* the kernel's PF_KTHREAD */
     char path[64];
     char text[512];
+    unsigned flags = 0;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t bytes = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
@@ -128,13 +130,14 @@ sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
     text[bytes > 0 ? bytes : 0] = '\0';
     const char *name_end = strrchr(text, ')'); /* the name itself may contain parentheses */
     *thread = (sj_proc_thread){0};
-    return name_end != NULL && sscanf(name_end + 1,
-                                      " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-                                      "%*d %*d %ld %*d %llu",
-                                      &thread->state, &thread->parent, &thread->threads,
-                                      &thread->started_ticks) == 4
-               ? SJ_OK
-               : SJ_ENOTFOUND;
+    const bool is_read =
+        name_end != NULL &&
+        sscanf(name_end + 1,
+               " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &thread->state, &thread->parent, &flags, &thread->threads,
+               &thread->started_ticks) == 5;
+    thread->is_kernel = (flags & KERNEL_FLAG) != 0;
+    return is_read ? SJ_OK : SJ_ENOTFOUND;
 }
 
 static bool has_ended(const sj_proc_thread *thread)

@@ -32,6 +32,7 @@ SJ_MUST_CHECK sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts);
 /* Facts that the kernel reports of one thread. Also available for a zombie. */
 typedef struct sj_proc_thread {
     char state; /* the kernel's letter: R S D T t Z X ... */
+    bool is_kernel;
     pid_t parent;
     long threads; /* number of threads in its process */
     /* since the boot of the machine, in clock ticks of the kernel */

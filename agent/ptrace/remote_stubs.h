@@ -14,9 +14,10 @@ typedef struct sj_remote_stubs {
     uint64_t return_regions;
 } sj_remote_stubs;
 
-/* Reads where the stubs are. All threads must be stopped. SJ_ENOTFOUND: the process has no agent.
- * SJ_EVERSION: the agent has another version. SJ_EIO, SJ_ENOMEM. Free with sj_remote_stubs_deinit.
- * Blocking: reads files of /proc. Thread-safe for different targets. */
+/* Reads where the stubs are. If threads run, stubs that they add meanwhile may be missing.
+ * SJ_ENOTFOUND: the process has no agent. SJ_EVERSION: the agent has another version. SJ_EIO,
+ * SJ_ENOMEM. Free with sj_remote_stubs_deinit. Blocking: reads files of /proc. Thread-safe for
+ * different targets. */
 SJ_MUST_CHECK sj_status sj_remote_stubs_read(const sj_tracee *target, sj_remote_stubs *stubs);
 void sj_remote_stubs_deinit(sj_remote_stubs *stubs);
 

@@ -9,6 +9,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/ptrace/loader_lock.h"
+#include "agent/ptrace/remote_stubs.h"
 #include "agent/ptrace/tracee_modules.h"
 
 #include <dirent.h>
@@ -28,6 +29,7 @@ typedef struct safe_search {
     sj_remote_module loader;
     sj_remote_module lockers[4]; /* allocators, and runtimes with a global lock */
     sj_remote_range fork;
+    sj_remote_stubs stubs; /* empty if the process has no agent */
 } safe_search;
 
 static bool is_in(const sj_remote_module *module, uint64_t pc)
@@ -65,38 +67,56 @@ bool sj_safepoint_has_space(const sj_tracee *target, uint64_t sp)
            (grows || sp - stack.low >= SJ_CALL_STACK_BYTES);
 }
 
-/* True if a thread with this frame on its stack may hold a lock. */
-static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame,
-                          bool is_innermost, bool in_syscall)
+/* True if a thread with this frame on its stack may hold a lock. `is_waiting`: the thread makes a
+ * system call in this frame. */
+static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame, bool is_waiting)
 {
     if (is_in(&search->loader, frame->pc) || is_in_locker(search, frame->pc) ||
         sj_remote_is_in(&search->fork, frame->pc)) {
         return true;
     }
     if (is_in(&search->libc, frame->pc)) {
-        return frame->is_activation && !(is_innermost && in_syscall);
+        return frame->is_activation && !is_waiting;
     }
     return is_allocator_name(sj_unwinder_name(search->unwinder, frame->pc));
 }
 
-static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
+static bool are_frames_safe(const safe_search *search, const sj_stack_copy *copy)
 {
     static sj_native_frame frames[FRAMES_MAX];
+    const size_t count = sj_unwinder_walk(search->unwinder, copy, frames, FRAMES_MAX);
+    bool safe = count != 0;
+    for (size_t i = 0; i < count && safe; i++) {
+        const bool is_waiting = i == 0 && copy->state.in_syscall && frames[i].pc == copy->state.pc;
+        safe = !may_hold_lock(search, &frames[i], is_waiting);
+    }
+    return safe;
+}
+
+/* True if neither the agent's frames nor the program's may hold a lock. */
+static bool holds_no_lock(const safe_search *search, sj_stack_copy *copy)
+{
+    sj_remote_stubs_put_back(&search->stubs, search->target, copy->low, copy->bytes, copy->size);
+    bool safe = are_frames_safe(search, copy);
+    if (safe && search->stubs.count != 0) {
+        sj_unwinder_hide_agent(search->unwinder, &search->stubs);
+        safe = are_frames_safe(search, copy);
+        sj_unwinder_hide_agent(search->unwinder, NULL);
+    }
+    return safe;
+}
+
+static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
+{
     sj_stack_copy copy;
     *safe = false;
     SJ_TRY(
         sj_stack_copy_read(search->target, search->target->threads[thread].tid, COPY_BYTES, &copy));
-    if (copy.state.in_syscall
-            ? !sj_inferior_call_is_allowed(copy.state.syscall)
-            : is_in(&search->libc, copy.state.pc) || is_in(&search->loader, copy.state.pc)) {
-        sj_stack_copy_deinit(&copy);
-        return SJ_OK;
-    }
-    const size_t count = sj_unwinder_walk(search->unwinder, &copy, frames, FRAMES_MAX);
-    *safe = sj_safepoint_has_space(search->target, copy.state.sp);
-    for (size_t i = 0; i < count && *safe; i++) {
-        *safe = !may_hold_lock(search, &frames[i], i == 0, copy.state.in_syscall);
-    }
+    const bool is_locked = copy.state.in_syscall ? !sj_inferior_call_is_allowed(copy.state.syscall)
+                                                 : is_in(&search->libc, copy.state.pc) ||
+                                                       is_in(&search->loader, copy.state.pc);
+    *safe = !is_locked && sj_safepoint_has_space(search->target, copy.state.sp) &&
+            holds_no_lock(search, &copy);
     sj_stack_copy_deinit(&copy);
     return SJ_OK;
 }
@@ -144,6 +164,27 @@ static sj_status try_threads(safe_search *search, size_t *thread, bool *found)
     return gone == count ? SJ_ECLOSED : SJ_OK;
 }
 
+static void find_regions(safe_search *search)
+{
+    const pid_t pid = search->target->pid;
+    search->fork = sj_remote_fork_find(search->target);
+    (void)!sj_remote_libc_find(pid, &search->libc);
+    (void)!sj_remote_module_find(pid, "ld-", &search->loader);
+    (void)!sj_remote_module_find(pid, "libjemalloc", &search->lockers[0]);
+    (void)!sj_remote_module_find(pid, "libtcmalloc", &search->lockers[1]);
+    (void)!sj_remote_module_find(pid, "libmimalloc", &search->lockers[2]);
+    (void)!sj_remote_module_find(pid, "libobjc", &search->lockers[3]);
+}
+
+/* Tries all threads once. Reads anew where the stubs are, because loading a module adds some. */
+static sj_status try_round(safe_search *search, size_t *thread, bool *found)
+{
+    const sj_status read = sj_remote_stubs_read(search->target, &search->stubs);
+    const sj_status status = read == SJ_ENOMEM ? read : try_threads(search, thread, found);
+    sj_remote_stubs_deinit(&search->stubs);
+    return status;
+}
+
 sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread)
 {
     safe_search search = {.target = target, .unwinder = unwinder};
@@ -152,16 +193,10 @@ sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *th
     if (sj_loader_lock_is_orphaned(target)) {
         return SJ_EUNSUPPORTED;
     }
-    search.fork = sj_remote_fork_find(target);
-    (void)!sj_remote_libc_find(target->pid, &search.libc);
-    (void)!sj_remote_module_find(target->pid, "ld-", &search.loader);
-    (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.lockers[0]);
-    (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.lockers[1]);
-    (void)!sj_remote_module_find(target->pid, "libmimalloc", &search.lockers[2]);
-    (void)!sj_remote_module_find(target->pid, "libobjc", &search.lockers[3]);
+    find_regions(&search);
     while (!found && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
-        SJ_TRY(try_threads(&search, thread, &found));
+        SJ_TRY(try_round(&search, thread, &found));
         if (!found) {
             nanosleep(&pause, NULL);
         }

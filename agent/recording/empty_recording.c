@@ -17,8 +17,12 @@ static void explain_modules(const sj_policy *policy, sj_function_rules *rules, c
 {
     char names[NAMES_BYTES];
     sj_seen_names_describe(sj_function_rules_modules(rules), "none", names, sizeof(names));
-    snprintf(text, capacity, "no module was selected%s; loaded were %s",
-             policy->selection.module_count != 0 ? " by --module" : "", names);
+    snprintf(text, capacity,
+             "%s; loaded were %s (--libs records system libraries, --library-calls "
+             "the calls into them)",
+             policy->selection.module_count != 0 ? "--module matches no module that can be recorded"
+                                                 : "the program has no module of its own",
+             names);
 }
 
 static void explain_functions(const sj_registry_counters *registry, char *text, size_t capacity)

@@ -25,11 +25,11 @@
 #include "agent/uplink/clock_offset.h"
 #include "agent/uplink/moment.h"
 
+#include "proto/wire/ack_status.h"
 #include "proto/wire/sojourn.pb-c.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,6 +407,7 @@ static void handle_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
         return; /* A collector that cannot read clock frames does not need them. */
     }
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
+    uplink->status.is_over_quota = (sj_status)ack->status == SJ_EQUOTA;
     if (done->rank == RANK_HELLO) {
         handle_hello_verdict(uplink, ack);
     } else if (done->is_recalled) {

@@ -489,6 +489,9 @@ const sj_command sj_command_device = {
         "  export SESSION        function.txt of a session, when it has come to its end; `last`\n"
         "  policy FILE|NAME      what it records from the next start on; `none` ends that\n"
         "  tag KEY=VALUE...      tags in the collector; KEY= takes one away\n"
+        "  quota bytes=SIZE sessions=N   store at most so much of it a day (UTC): it keeps the\n"
+        "                        rest until the next day; `none`: all; `default`: sojournd's "
+        "quota\n"
         "  doctor                what could keep it from working, and what to do\n"
         "  commands              the commands it was given, and their results\n"
         "  revoke                its token ends: nothing is taken from it any more\n"
@@ -501,7 +504,8 @@ const sj_command sj_command_device = {
                 "  sojourn device --name cold phone7 launch shop\n"
                 "  sojourn device -o function.txt phone7 record shop\n"
                 "  sojourn device -o function.txt phone7 export last\n"
-                "  sojourn device --app shop tag:site=berlin policy jank\n",
+                "  sojourn device --app shop tag:site=berlin policy jank\n"
+                "  sojourn device tag:site=berlin quota bytes=2G sessions=100\n",
     .stops_at_argument = true,
     .run = run_device,
 };

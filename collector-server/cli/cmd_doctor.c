@@ -91,6 +91,11 @@ static void check_fleet(json_t *checks, sqlite3 *database)
         " WHERE s.status ->> 'spool_full'",
         "these devices record nothing until the collector has received their spools; see their "
         "logs, or start sojourn-device with a larger --spool-bytes");
+    check_no_rows(checks, database, "quotas",
+                  "SELECT d.name || ' (' || q.quota || ')' FROM devices_over_quota q JOIN devices d"
+                  " USING (device_id)",
+                  "the quota of each of these devices is used up, so they keep their records until "
+                  "midnight UTC; \"sojourn device DEVICE quota\" sets another one");
     check_no_rows(
         checks, database, "missing calls",
         "SELECT 'session ' || session_id || ' (' || missing_calls || ' of ' || sent_calls"
@@ -153,7 +158,7 @@ static void check_collector(json_t *checks, const doctor_options *options)
     check_fleet(checks, database);
     sqlite3_close(database);
     snprintf(directory, sizeof(directory), "%.4000s", options->database);
-    sj_doctor_check_space(checks, "disk", dirname(directory));
+    sj_doctor_check_space(checks, "disk", dirname(directory), "free at least 256 MB there");
     check_certificate(checks, options);
 }
 
@@ -181,7 +186,9 @@ static int run_doctor(int argc, char **argv)
     sj_doctor_check_direct(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
-    sj_doctor_check_space(checks, "shared memory", "/dev/shm");
+    sj_doctor_check_space(
+        checks, "shared memory", "/dev/shm",
+        "enlarge it to at least 256 MB (a container: --shm-size=1g), or use --buffer 4");
     if (sj_state_directory("spool", spool, sizeof(spool), &error) == SJ_OK) {
         sj_doctor_check_refused(checks, spool);
     }
@@ -226,7 +233,8 @@ const sj_command sj_command_doctor = {
         "themselves (runs a small program), limits, clock and disk space.\n"
         "\n"
         "If there is a collector's database, also checks the database, the certificate, missing\n"
-        "calls, and the devices (shared names or identities, silence, full spools, versions).\n"
+        "calls, and the devices (shared names or identities, silence, full spools, quotas,\n"
+        "versions).\n"
         "To check a device, run `sojourn-device doctor` there, or `sojourn device NAME doctor`\n"
         "here.\n",
     .options = doctor_table,

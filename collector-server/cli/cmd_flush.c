@@ -1,8 +1,10 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/cli/spool_discard.h"
 #include "collector-server/cli/spool_flush.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/query/query.h"
 #include "proto/base/units.h"
 
 #include <limits.h>
@@ -39,8 +41,33 @@ static int flush_all(const char *root, const char *to, int64_t wait_ms, bool as_
     return is_done ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
 
+static int discard(const char *root, const char *id, bool as_json)
+{
+    sj_discarded discarded;
+    char bytes[SJ_BYTES_TEXT_BYTES];
+    sj_error error = {0};
+    if (sj_discard_spool(root, id, &discarded, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_flush, &error);
+    }
+    if (as_json) {
+        return sj_json_output(&sj_command_flush,
+                              json_pack("{ss sI sI sI}", "discarded", discarded.session, "frames",
+                                        (json_int_t)discarded.frames, "bytes",
+                                        (json_int_t)discarded.bytes, "refused",
+                                        (json_int_t)discarded.refused));
+    }
+    printf("session %s discarded: %s (%s) that no collector has", discarded.session,
+           SJ_COUNTED(discarded.frames, "frame"), sj_format_bytes((int64_t)discarded.bytes, bytes));
+    if (discarded.refused != 0) {
+        printf(", and %llu refused or damaged", (unsigned long long)discarded.refused);
+    }
+    printf("\n");
+    return SJ_EXIT_OK;
+}
+
 typedef struct flush_options {
     const char *spool;
+    const char *discard;
     const char *collector;
     int64_t wait_ms;
     bool as_json;
@@ -65,6 +92,9 @@ static int run_flush(int argc, char **argv)
         }
         options.spool = usual;
     }
+    if (options.discard != NULL) {
+        return discard(options.spool, options.discard, options.as_json);
+    }
     return flush_all(options.spool, options.collector, options.wait_ms, options.as_json);
 }
 
@@ -87,6 +117,12 @@ static const sj_option flush_table[] = {
      .most = 86400 * 1000,
      .help = "wait so long for each session (default 10s), or, for a\n"
              "database, for its next answer (default 1m)"},
+    {.name = "discard",
+     .argument = "SESSION",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(flush_options, discard),
+     .help = "delete this session's frames instead: for one whose\n"
+             "database or server is gone (the beginning of its id)"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(flush_options, as_json),
@@ -103,10 +139,11 @@ const sj_command sj_command_flush = {
         "whose recorder was killed are finished first: what its programs had recorded until\n"
         "then is read from shared memory.\n\n"
         "Frames that the collector refuses for good are kept aside, up to 64 MiB a session (more\n"
-        "are counted only), and named each time, until you remove their folder.\n",
+        "are counted only), and named each time, until you discard them.\n",
     .options = flush_table,
     .examples = "Examples:\n"
                 "  sojourn flush\n"
-                "  sojourn flush --collector tcp://collector:7654 --wait 1m\n",
+                "  sojourn flush --collector tcp://collector:7654 --wait 1m\n"
+                "  sojourn flush --discard c2452d0f\n",
     .run = run_flush,
 };

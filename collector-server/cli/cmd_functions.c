@@ -1,3 +1,4 @@
+#include "agent/abi/skip_text.h"
 #include "agent/launch/program.h"
 #include "agent/objfile/map_globals.h"
 #include "agent/planner/planner.h"
@@ -105,8 +106,8 @@ static void print_totals(const function_totals *totals)
     }
     for (int i = 1; i < REASONS; i++) {
         if (totals->skips[i] != 0) {
-            printf("%10llu  left out: %s\n", (unsigned long long)totals->skips[i],
-                   sj_skip_text((sj_skip)i));
+            printf("%10llu  not recorded: %s\n", (unsigned long long)totals->skips[i],
+                   sj_skip_text(i));
         }
     }
 }
@@ -119,7 +120,7 @@ static void print_json_totals(const function_totals *totals, sj_text_coverage co
     for (int i = 1; i < REASONS; i++) {
         if (totals->skips[i] != 0) {
             printf("%s", separator);
-            sj_json_text(stdout, sj_skip_text((sj_skip)i));
+            sj_json_text(stdout, sj_skip_text(i));
             printf(": %llu", (unsigned long long)totals->skips[i]);
             separator = ", ";
         }

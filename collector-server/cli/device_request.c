@@ -2,6 +2,7 @@
 
 #include "agent/policy/draft.h"
 #include "collector-server/cli/query_command.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,35 @@ static sj_status read_tags(const words *read, sj_error *error)
     return read->count != 0 ? SJ_OK : sj_fail(error, SJ_EINVAL, "write KEY=VALUE");
 }
 
+/* Reads `bytes=SIZE`, `sessions=N`, `none` or `default`. */
+static sj_status read_quota(const words *read, sj_error *error)
+{
+    const char *first = read->count == 1 ? read->word[0] : "";
+    if (strcmp(first, "none") == 0) {
+        json_object_set_new(read->arguments, "unlimited", json_true());
+        return SJ_OK;
+    }
+    for (int i = 0; i < read->count && strcmp(first, "default") != 0; i++) {
+        const char *equals = strchr(read->word[i], '=');
+        const bool is_bytes = strncmp(read->word[i], "bytes=", 6) == 0;
+        const bool is_sessions = strncmp(read->word[i], "sessions=", 9) == 0;
+        uint64_t limit = 0;
+        if (equals == NULL || !(is_bytes || is_sessions) || !sj_size_parse(equals + 1, &limit) ||
+            limit == 0) {
+            return sj_fail(
+                error, SJ_EINVAL,
+                "\"%.100s\": write bytes=SIZE, as 2G, or sessions=N, or both; or `none`, "
+                "or `default`",
+                read->word[i]);
+        }
+        json_object_set_new(read->arguments, is_bytes ? "bytes" : "sessions",
+                            json_integer((json_int_t)limit));
+    }
+    return read->count != 0
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL, "write bytes=SIZE, sessions=N, `none` or `default`");
+}
+
 typedef struct request_kind {
     const char *word;
     const char *kind; /* NULL: the same as `word` */
@@ -185,6 +215,7 @@ static const request_kind kinds[] = {
     {"shrink", NULL, read_pid},      {"stop", NULL, read_stop},     {"mark", NULL, read_mark},
     {"dump", NULL, read_dump},       {"export", NULL, read_export}, {"record", NULL, read_record},
     {"prepare", NULL, read_prepare}, {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
+    {"quota", NULL, read_quota},
 };
 
 sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,

@@ -1,5 +1,6 @@
 #include "collector-server/cli/report_text.h"
 
+#include "agent/abi/skip_text.h"
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
@@ -152,15 +153,14 @@ static void report_reasons(FILE *file, const sj_recording_summary *summary)
         if (best < 0) {
             break;
         }
-        fprintf(file, "%s%llu %s", reported == 0 ? "; left out: " : ", ",
-                (unsigned long long)skips[best], sj_skip_text((sj_skip)best));
+        fprintf(file, "%s%llu %s", reported == 0 ? "; not recorded: " : ", ",
+                (unsigned long long)skips[best], sj_skip_text(best));
         bound = skips[best];
         last = best;
     }
     fputc('\n', file);
 }
 
-/* Reports code without symbols and unwind tables, which cannot be recorded. */
 static void report_unknown_code(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->poor_modules == 0) {
@@ -175,7 +175,6 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
 }
 
 static const double SHOWN_RANGE = 1.2;
-
 typedef struct time_text {
     char text[SJ_DURATION_TEXT_BYTES];
 } time_text;
@@ -185,36 +184,37 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
-/* Prints the CPU factor, and its range if that is wide enough to matter. */
 static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
 {
     double least;
     double most;
     sj_recording_cost_range(cost, &least, &most);
-    fprintf(file, " (%s%.1f times the CPU of a plain run", at_least ? "more than " : "about ",
+    fprintf(file, ", %s %.1f times the CPU of a plain run", at_least ? "more than" : "about",
             times);
     if (!at_least && most > least * SHOWN_RANGE) {
-        fprintf(file, ", between %.1f and %.1f", least, most);
+        fprintf(file, " (%.1f to %.1f)", least, most);
     }
-    fputs(")", file);
 }
 
-/* Reports the cost of recording by part. The parts have different units and are not added up. */
+/* Reports what recording cost. Waits and the recorder's CPU time are not part of the sum. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
-    time_text texts[4];
+    time_text texts[5];
     const double times = sj_recording_cost_times(cost, &at_least);
-    fprintf(file, "  cost       CPU: about %s in probes, %s hooking, %s starting",
-            format_time(cost->probe_cpu_ns, &texts[0]), format_time(cost->hook_cpu_ns, &texts[1]),
-            format_time(cost->start_cpu_ns, &texts[2]));
-    if (cost->watch_cpu_ns != 0) {
-        fprintf(file, ", %s watching freed memory", format_time(cost->watch_cpu_ns, &texts[3]));
-    }
+    const uint64_t tracing_ns =
+        cost->probe_cpu_ns + cost->hook_cpu_ns + cost->start_cpu_ns + cost->watch_cpu_ns;
+    fprintf(file, "  cost       tracing took %s of CPU", format_time(tracing_ns, &texts[0]));
     if (times > 0) {
         report_times(file, cost, times, at_least);
     }
-    fprintf(file, "; waits: %s for plans, %s for room; recorder: %s CPU\n",
+    fprintf(file, ": %s in probes, %s hooking, %s starting",
+            format_time(cost->probe_cpu_ns, &texts[1]), format_time(cost->hook_cpu_ns, &texts[2]),
+            format_time(cost->start_cpu_ns, &texts[3]));
+    if (cost->watch_cpu_ns != 0) {
+        fprintf(file, ", %s watching freed memory", format_time(cost->watch_cpu_ns, &texts[4]));
+    }
+    fprintf(file, "; waits: %s for plans, %s for buffer space; recorder: %s of CPU\n",
             format_time(cost->plan_wall_ns, &texts[0]), format_time(cost->waited_ns, &texts[1]),
             format_time(cost->recorder_cpu_ns, &texts[2]));
 }
@@ -241,7 +241,7 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* Reports lost values. Most of them belong to calls that were not lost. */
+/* Most lost values belong to calls that were not lost. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
@@ -261,22 +261,24 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
                                      ? drain->handler_events
                                      : drain->dropped_events;
     if (of_handlers != 0) {
-        fprintf(file,
-                "sojourn: %llu events of signal handlers came while their thread looked for room; "
-                "fewer functions or --mode profile make less to take\n",
-                (unsigned long long)of_handlers);
+        fprintf(
+            file,
+            "sojourn: %llu events of signal handlers were dropped while their thread waited for "
+            "buffer space; record fewer functions or use --mode profile\n",
+            (unsigned long long)of_handlers);
     }
     if (drain->dropped_events != of_handlers) {
         fprintf(file, "sojourn: %s found a full buffer; %s\n",
                 SJ_COUNTED(drain->dropped_events - of_handlers, "event"),
-                text->drops ? "--when-full block lets the program wait for room"
-                            : "a longer --block-ms lets the program wait, fewer functions or "
-                              "--mode profile make less to take (not in signal handlers, nor "
-                              "behind a filter of system calls)");
+                text->drops
+                    ? "--when-full block lets the program wait for buffer space"
+                    : "a longer --block-ms lets the program wait (not in signal handlers, nor "
+                      "behind a filter of system calls); fewer functions or --mode "
+                      "profile make fewer events");
     }
 }
 
-/* Reports losses. Names the option that prevents each kind of loss. */
+/* Names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {
@@ -297,7 +299,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
     }
     if (summary->drain.refused_pages != 0) {
         fprintf(file,
-                "sojourn: shared memory was full: %s and %s found no room; "
+                "sojourn: shared memory was full: %s and %s were not recorded; "
                 "enlarge /dev/shm (docker run --shm-size=1g) or point XDG_RUNTIME_DIR at a larger "
                 "tmpfs\n",
                 SJ_COUNTED(summary->drain.dropped_events, "event"),
@@ -306,8 +308,8 @@ static void report_losses(FILE *file, const sj_report_text *text,
     }
     if (summary->drain.refused_threads != 0) {
         fprintf(file,
-                "sojourn: %s found no place among those that are recorded at once; a "
-                "larger --threads makes room\n",
+                "sojourn: %s exceeded the number of threads that are recorded at once; "
+                "use a larger --threads\n",
                 SJ_COUNTED(summary->drain.refused_threads, "thread"));
     }
     report_drops(file, text, &summary->drain);
@@ -362,11 +364,11 @@ static void report_full(FILE *file, const sj_recording_summary *summary)
     if (summary->full_after_ns != 0) {
         fprintf(file,
                 "sojourn: the size limit was reached after %s: the functions were unhooked, and "
-                "later calls are not counted; a larger --max-bytes makes room\n",
+                "later calls are not counted; use a larger --max-bytes\n",
                 format_time(summary->full_after_ns, &after));
     } else {
-        fputs("sojourn: the size limit was reached: later calls are counted as lost; a larger "
-              "--max-bytes makes room\n",
+        fputs("sojourn: the size limit was reached: later calls are counted as lost; use a larger "
+              "--max-bytes\n",
               file);
     }
 }
@@ -375,7 +377,7 @@ static void report_calls(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary)
 {
     time_text texts[2];
-    const uint64_t stored = summary->writer.block_calls;
+    char bytes[SJ_BYTES_TEXT_BYTES];
     fprintf(file, "  calls      %llu by %s of %s in %s", (unsigned long long)summary->calls,
             SJ_COUNTED(summary->drain.threads, "thread"),
             SJ_COUNTED(summary->registry.processes, "process"),
@@ -383,9 +385,8 @@ static void report_calls(FILE *file, const sj_report_text *text,
     if (summary->traced_cpu_ns != 0) {
         fprintf(file, " (%s CPU)", format_time(summary->traced_cpu_ns, &texts[1]));
     }
-    if (stored != 0) {
-        fprintf(file, "; %s sent, %.2f per call", SJ_COUNTED(summary->writer.bytes, "byte"),
-                (double)summary->writer.bytes / (double)stored);
+    if (summary->writer.block_calls != 0) {
+        fprintf(file, "; %s sent", sj_format_bytes((int64_t)summary->writer.bytes, bytes));
     }
     fputc('\n', file);
     report_cost(file, &summary->cost);
@@ -478,7 +479,6 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Prints one line for each rule. */
 static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
@@ -523,6 +523,8 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 "of a file's size (ulimit -f) leaves no room for the records, or they ended at "
                 "once\n",
                 (unsigned long long)summary->drain.processes_without_arena);
+    } else if (!summary->agent_reported && strcmp(summary->how, "interrupted") == 0) {
+        fputs("sojourn: stopped before the program began; nothing was recorded\n", file);
     } else if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
               "was recorded; \"sojourn functions\" shows what can be recorded\n",
@@ -647,7 +649,7 @@ static void json_reasons(FILE *file, const sj_recording_summary *summary)
     for (int i = 1; i < SJ_REGISTRY_SKIPS; i++) {
         if (summary->registry.skips[i] != 0) {
             fputs(separator, file);
-            sj_json_text(file, sj_skip_text((sj_skip)i));
+            sj_json_text(file, sj_skip_text(i));
             fprintf(file, ": %llu", (unsigned long long)summary->registry.skips[i]);
             separator = ", ";
         }

@@ -67,6 +67,17 @@ static sj_status tag_device(giving *all, int64_t device_id, sj_error *error)
                                   all->timeout_ms, &policies, error);
 }
 
+static sj_status set_quota(giving *all, int64_t device_id, sj_error *error)
+{
+    int64_t command_id = 0;
+    SJ_TRY(add_command(all, device_id, &command_id, error));
+    const sj_status status = sj_fleet_set_quota(all->fleet, device_id, all->arguments,
+                                                all->request->requested_by, error);
+    SJ_TRY(sj_fleet_finish(all->fleet, device_id, (uint64_t)command_id, status != SJ_OK,
+                           status != SJ_OK ? error->text : "{}", error));
+    return status;
+}
+
 static sj_status set_policy(giving *all, const sj_fleet_set *set, sj_error *error)
 {
     size_t index;
@@ -90,9 +101,17 @@ static sj_status set_policy(giving *all, const sj_fleet_set *set, sj_error *erro
     return status;
 }
 
-static sj_status give_to(giving *all, const sj_fleet_set *set, sj_error *error)
+static sj_status give_one(giving *all, int64_t device_id, sj_error *error)
 {
     int64_t command_id = 0;
+    return strcmp(all->kind->name, "tags") == 0 ? tag_device(all, device_id, error)
+           : strcmp(all->kind->name, "quota") == 0
+               ? set_quota(all, device_id, error)
+               : add_command(all, device_id, &command_id, error);
+}
+
+static sj_status give_to(giving *all, const sj_fleet_set *set, sj_error *error)
+{
     sj_status status = SJ_OK;
     if (strcmp(all->kind->name, "policy") == 0) {
         return set_policy(all, set, error);
@@ -102,9 +121,7 @@ static sj_status give_to(giving *all, const sj_fleet_set *set, sj_error *error)
                        all->request->devices);
     }
     for (size_t i = 0; i < set->count && status == SJ_OK; i++) {
-        status = strcmp(all->kind->name, "tags") == 0
-                     ? tag_device(all, set->devices[i], error)
-                     : add_command(all, set->devices[i], &command_id, error);
+        status = give_one(all, set->devices[i], error);
     }
     return status;
 }

@@ -1,6 +1,7 @@
 #include "collector-server/fleet/fleet_devices.h"
 
 #include "collector-server/fleet/fleet_internal.h"
+#include "schema/queries/fleet/fleet_devices.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -152,6 +153,57 @@ sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes
     if (status == SJ_OK) {
         sqlite3_bind_int64(statement, 1, device_id);
         status = sj_fleet_finish_statement(fleet, statement, error);
+    }
+    return sj_fleet_end(fleet, status, error);
+}
+
+static void bind_limit(sqlite3_stmt *statement, int place, const json_t *quota, const char *name)
+{
+    const json_t *limit = json_object_get(quota, name);
+    if (json_is_true(json_object_get(quota, "unlimited"))) {
+        sqlite3_bind_int64(statement, place, 0);
+    } else if (limit != NULL) {
+        sqlite3_bind_int64(statement, place, json_integer_value(limit));
+    }
+}
+
+static sj_status put_quota(sj_fleet *fleet, int64_t device_id, const json_t *quota, const char *by,
+                           sj_error *error)
+{
+    sqlite3_stmt *statement;
+    const bool is_default = json_object_size(quota) == 0;
+    SJ_TRY(sj_fleet_prepare(fleet, is_default ? sj_fleet_quota_remove_sql : sj_fleet_quota_put_sql,
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    if (!is_default) {
+        bind_limit(statement, 2, quota, "bytes");
+        bind_limit(statement, 3, quota, "sessions");
+        sj_fleet_bind_text(statement, 4, by);
+        sqlite3_bind_int64(statement, 5, sj_fleet_now_ns());
+    }
+    return sj_fleet_finish_statement(fleet, statement, error);
+}
+
+/* Makes the device not count as refused until its next frame is refused by the new quota. */
+static sj_status forget_refusals(sj_fleet *fleet, int64_t device_id, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(fleet, "UPDATE device_usage SET refusals = 0 WHERE device_id = ?1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    return sj_fleet_finish_statement(fleet, statement, error);
+}
+
+sj_status sj_fleet_set_quota(sj_fleet *fleet, int64_t device_id, const json_t *quota,
+                             const char *by, sj_error *error)
+{
+    if (json_is_true(json_object_get(quota, "unlimited")) && json_object_size(quota) != 1) {
+        return sj_fail(error, SJ_EINVAL, "quota: \"unlimited\" excludes the other arguments");
+    }
+    SJ_TRY(sj_fleet_begin(fleet, error));
+    sj_status status = put_quota(fleet, device_id, quota, by, error);
+    if (status == SJ_OK) {
+        status = forget_refusals(fleet, device_id, error);
     }
     return sj_fleet_end(fleet, status, error);
 }

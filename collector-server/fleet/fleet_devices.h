@@ -37,4 +37,10 @@ void sj_fleet_set_deinit(sj_fleet_set *set);
 SJ_MUST_CHECK sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes,
                                      sj_error *error);
 
+/* Sets a device's quota of a day, on behalf of the user `by`. `quota` may have `bytes`, `sessions`,
+ * or `unlimited`; what it lacks is the collector's default. Without members the device has no quota
+ * of its own. Use that was counted today still counts. */
+SJ_MUST_CHECK sj_status sj_fleet_set_quota(sj_fleet *fleet, int64_t device_id, const json_t *quota,
+                                           const char *by, sj_error *error);
+
 #endif

@@ -34,6 +34,8 @@ static const metric metrics[] = {
      " (unixepoch('now') - 120) * 1000000000"},
     {"sojourn_devices_copied", "Devices whose identity two daemons use at present.",
      "SELECT count(*) FROM copied_devices"},
+    {"sojourn_devices_over_quota", "Devices that keep records because their quota is used up.",
+     "SELECT count(*) FROM devices_over_quota"},
     {"sojourn_undelivered_sessions", "Ended sessions that devices still hold, as they last said.",
      REPORTED("undelivered")},
     {"sojourn_refused_sessions", "Sessions on devices of which frames were refused for good.",

@@ -116,6 +116,12 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* True if the sender keeps a frame with this status, and sends it again later. */
+static bool is_kept_by_sender(sj_status status)
+{
+    return sj_store_ends_batch(status) || status == SJ_EQUOTA;
+}
+
 /* Answers a message and frees it. */
 static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, sj_status status,
                   const char *text, bool duplicate)
@@ -126,7 +132,7 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     size_t size = 0;
     ack.status = status;
     ack.message = (char *)(uintptr_t)text;
-    ack.window = sj_store_ends_batch(status) ? 0 : ingest->window;
+    ack.window = is_kept_by_sender(status) ? 0 : ingest->window;
     ack.duplicate = duplicate;
     ack.major = SJ_FRAME_MAJOR;
     ack.minor = SJ_FRAME_MINOR;
@@ -302,9 +308,8 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     for (size_t i = 0; i < batch->count; ++i) {
         const queued_frame *queued = &batch->frames[i];
         ingest->counters.duplicates += queued->status == SJ_OK && queued->duplicate;
-        ingest->counters.refused += sj_store_ends_batch(queued->status);
-        ingest->counters.rejected +=
-            queued->status != SJ_OK && !sj_store_ends_batch(queued->status);
+        ingest->counters.refused += is_kept_by_sender(queued->status);
+        ingest->counters.rejected += queued->status != SJ_OK && !is_kept_by_sender(queued->status);
     }
     ingest->counters.foreign = stored.foreign;
     ingest->counters.calls = stored.calls;

@@ -38,8 +38,10 @@ typedef struct sj_ingest_counters {
     uint64_t bytes;
     uint64_t duplicates;
     uint64_t strangers; /* frames of connections that had not sent a valid HELLO */
-    uint64_t refused;   /* not stored because the store is full or failing; the senders keep them */
-    uint64_t rejected;  /* corrupt, of an unknown version, or with false contents */
+    /* not stored because the store is full or failing, or a quota is used up; the senders keep them
+     */
+    uint64_t refused;
+    uint64_t rejected; /* corrupt, of an unknown version, or with false contents */
     uint64_t commits;
     uint64_t calls;
     uint64_t foreign; /* rejected frames for a session of another device */

@@ -163,8 +163,8 @@ static sj_status identify(const char *path, sj_salvage_source *source, sj_error 
     }
     if (version > sj_database_version()) {
         return sj_fail(error, SJ_EVERSION,
-                       "%s has schema version %lld; this Sojourn knows versions up to %d: please "
-                       "update",
+                       "%s was written by a newer Sojourn (schema %lld, this one reads up to %d): "
+                       "install a newer one",
                        path, (long long)version, sj_database_version());
     }
     source->version = (int)version;

@@ -17,6 +17,7 @@
 #include "proto/base/log.h"
 #include "proto/base/units.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -47,6 +48,7 @@ typedef struct server_options {
     size_t rule_count;
     unsigned retain_period_s;
     unsigned lost_after_s;
+    sj_quota quota;  /* of each device that has none of its own */
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* devices that never enrolled may send sessions */
     bool is_config_printed;     /* print the options as a configuration file, and end */
@@ -76,6 +78,10 @@ static void print_help(void)
         "  --retain-every S  seconds from one look to the next (default 60)\n"
         "  --lost-after TIME sessions that are silent for so long end as \"lost contact\", until\n"
         "                    their device comes back (default 1d)\n"
+        "  --quota-bytes N   store at most so much of each device a day (UTC); it keeps the rest\n"
+        "                    until the next day (default: all)\n"
+        "  --quota-sessions N  the same for new sessions; `sojourn device DEVICE quota` sets\n"
+        "                    other quotas for a device\n"
         "  --forward URL     send the sums of ended sessions to a ClickHouse cluster of many\n"
         "                    labs (sojourn forward init makes its tables); single calls stay\n"
         "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
@@ -124,6 +130,18 @@ static int read_bytes(uint64_t *bytes)
     return sj_size_parse(optarg, bytes) ? -1 : usage_error("not a size as 4096, 64k or 2G", optarg);
 }
 
+/* Parses the argument of an option as a whole number. Returns -1 to continue, else the exit code.
+ */
+static int read_count(uint64_t *count)
+{
+    char *end = NULL;
+    errno = 0;
+    *count = strtoull(optarg, &end, 10);
+    const bool is_read =
+        optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' && errno == 0 && *count <= INT64_MAX;
+    return is_read ? -1 : usage_error("not a whole number", optarg);
+}
+
 /* Parses the argument of an option as a time, rounded to whole seconds, at least one. Returns -1 to
  * continue, else the exit code. */
 static int read_seconds(unsigned *seconds)
@@ -167,6 +185,10 @@ static int parse_option(server_options *options, int option, const char *word)
         return read_seconds(&options->retain_period_s);
     case 'L':
         return read_seconds(&options->lost_after_s);
+    case 'q':
+        return read_bytes(&options->quota.bytes);
+    case 's':
+        return read_count(&options->quota.sessions);
     case 'F':
         options->forward.url = optarg;
         return -1;
@@ -207,6 +229,8 @@ static const struct option long_options[] = {{"listen", required_argument, NULL,
                                              {"retain", required_argument, NULL, 'r'},
                                              {"retain-every", required_argument, NULL, 'e'},
                                              {"lost-after", required_argument, NULL, 'L'},
+                                             {"quota-bytes", required_argument, NULL, 'q'},
+                                             {"quota-sessions", required_argument, NULL, 's'},
                                              {"tls", required_argument, NULL, 't'},
                                              {"open", no_argument, NULL, 'o'},
                                              {"forward", required_argument, NULL, 'F'},
@@ -490,7 +514,8 @@ static sj_status start_components(server *components, const server_options *opti
                                     .max_bytes = options->max_bytes,
                                     .reserve_bytes = options->reserve_bytes,
                                     .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS,
-                                    .lost_after_s = options->lost_after_s};
+                                    .lost_after_s = options->lost_after_s,
+                                    .quota = options->quota};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
     SJ_TRY(sj_store_open(&store, &components->store, error));

@@ -120,8 +120,8 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     SJ_TRY(sj_database_check_application(application, path, error));
     if (*version > MIGRATIONS) {
         return sj_fail(error, SJ_EVERSION,
-                       "%s has schema version %lld, written by a newer Sojourn; this one knows "
-                       "versions up to %d: please update",
+                       "%s was written by a newer Sojourn (schema %lld, this one reads up to %d): "
+                       "install a newer one",
                        path, (long long)*version, (int)MIGRATIONS);
     }
     return SJ_OK;

@@ -33,53 +33,16 @@ const char *sj_text_of_disarming(uint32_t reason)
         [SJ_DISARM_NONE] = "",
         [SJ_DISARM_NO_RECORDER] = "no recorder answered",
         [SJ_DISARM_NO_MEMORY] = "out of memory",
-        [SJ_DISARM_BAD_PLAN] = "a plan that does not hold",
-        [SJ_DISARM_PROTECT_FAILED] = "text may not be written",
-        [SJ_DISARM_FORKED_WITHOUT_HANDLER] = "forked without a handler",
+        [SJ_DISARM_BAD_PLAN] = "an invalid patch plan",
+        [SJ_DISARM_PROTECT_FAILED] = "code could not be made writable",
+        [SJ_DISARM_FORKED_WITHOUT_HANDLER] = "forked past libc",
         [SJ_DISARM_REQUESTED] = "requested",
         [SJ_DISARM_CONFINED] = "confined",
-        [SJ_DISARM_NO_ARENA] = "no room for records",
+        [SJ_DISARM_NO_ARENA] = "no shared memory for records",
         [SJ_DISARM_LEFT] = "left running",
         [SJ_DISARM_EXECUTED] = "executed a program that is not recorded",
     };
     return WORD_OF(words, reason);
-}
-
-const char *sj_text_of_skip(uint32_t skip)
-{
-    static const char *const words[] = {
-        [SJ_SKIP_NONE] = "",
-        [SJ_SKIP_FILTERED] = "filtered by the policy",
-        [SJ_SKIP_TOO_SHORT] = "no room for a jump at its head",
-        [SJ_SKIP_HEAD_IS_TARGET] = "a branch lands inside its head",
-        [SJ_SKIP_HEAD_CALL] = "a call in its head cannot be moved",
-        [SJ_SKIP_HEAD_LOOP] = "it jumps back to its own head",
-        [SJ_SKIP_TAIL_IS_TARGET] = "a branch lands on an exit too short for a jump",
-        [SJ_SKIP_TAIL_BLOCKED] = "the instruction before an exit cannot be moved",
-        [SJ_SKIP_UNRESOLVED_JUMP] = "an indirect jump with unknown targets",
-        [SJ_SKIP_UNDECODABLE] = "bytes that are not instructions",
-        [SJ_SKIP_NO_CFI] = "no unwind information",
-        [SJ_SKIP_RUNTIME_SUPPORT] = "runtime support code",
-        [SJ_SKIP_OVERLAP] = "symbols overlap, bounds unknown",
-        [SJ_SKIP_COLD_PART] = "part of another function",
-        [SJ_SKIP_CODE_DIFFERS] = "the code in memory differs from the file",
-        [SJ_SKIP_STUB_TOO_FAR] = "no memory for stubs within reach",
-        [SJ_SKIP_OUT_OF_TEXT] = "outside the executable section",
-        [SJ_SKIP_GO_RUNTIME] = "Go code",
-        [SJ_SKIP_MODULE] = "the whole module is left alone",
-        [SJ_SKIP_CROSSES_PAGE] = "a patch would cross a page of a running process",
-        [SJ_SKIP_ADDRESS_TAKEN] = "an import whose address is taken",
-        [SJ_SKIP_NOT_BOUND] = "an import that cannot be bound in a running program",
-        [SJ_SKIP_UNDEFINED] = "an import that nothing defines",
-        [SJ_SKIP_NO_CODE] = "an abstract or native method",
-        [SJ_SKIP_CLASS_FULL] = "no room for probes in its class file",
-        [SJ_SKIP_VALUES_ELSEWHERE] = "a value that rules want lies in no register",
-        [SJ_SKIP_PRECOMPILED] =
-            "values of code compiled ahead of time, not with MONO_ENV_OPTIONS=-O=-aot",
-        [SJ_SKIP_FIXED_CLASS] = "a hidden Java class that was there before, which no JVM changes",
-        [SJ_SKIP_CALLER_MATTERS] = "an import that looks at its caller or returns twice",
-    };
-    return WORD_OF(words, skip);
 }
 
 const char *sj_text_of_symbol_source(uint8_t source)

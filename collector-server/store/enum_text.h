@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 const char *sj_text_of_technique(uint8_t technique);
-const char *sj_text_of_skip(uint32_t skip);
 const char *sj_text_of_symbol_source(uint8_t source);
 const char *sj_text_of_gap_reason(uint32_t reason);
 const char *sj_text_of_value_kind(uint32_t kind);

@@ -84,6 +84,25 @@ static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplic
                : status;
 }
 
+/* Applies a frame unless the sender's quota is used up. A session that the quota keeps out is not
+ * announced, so the rest of its frames waits with it. */
+static sj_status apply_within_quota(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                                    sj_error *error)
+{
+    sj_error problem = {0};
+    SJ_TRY(sj_device_quotas_check(&store->quotas, &store->sql, frame, store->sender, error));
+    const sj_status status = apply(store, frame, duplicate, error);
+    if (status == SJ_OK && !*duplicate) {
+        sj_device_quotas_count(&store->quotas, frame->frame_bytes, store->begins_session);
+    }
+    if (status == SJ_ENOTFOUND && store->touched == NULL &&
+        sj_device_quotas_check_session(&store->quotas, &problem) != SJ_OK) {
+        *error = problem;
+        return SJ_EQUOTA;
+    }
+    return status;
+}
+
 /* Reports that the database is damaged although the frame is sound. This refuses the batch, so that
  * devices keep their frames until the database is repaired. */
 static sj_status say_damage(const sj_store *store, sj_error *error)
@@ -106,8 +125,9 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
     }
     store->sender = sender != NULL && sender->is_peer ? sender : NULL;
     store->foreign_session = 0;
+    store->begins_session = false;
     store->sql.met_damage = false;
-    sj_status status = apply(store, frame, duplicate, error);
+    sj_status status = apply_within_quota(store, frame, duplicate, error);
     store->sender = NULL;
     if (status == SJ_ECORRUPT && store->sql.met_damage) {
         status = say_damage(store, error);

@@ -1,4 +1,5 @@
 /* Handles metadata frames. Each is an idempotent upsert by the identity in its message. */
+#include "agent/abi/skip_text.h"
 #include "collector-server/store/enum_text.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/tags.h"
@@ -102,7 +103,8 @@ static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, 
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Refuses a session that another sender began or that was removed. */
+/* Refuses a session that another sender began or that was removed, and a new one beyond the
+ * sender's quota. */
 static sj_status check_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
 {
     const sj_slice device = slice_of(&session->device_id);
@@ -110,7 +112,12 @@ static sj_status check_session(sj_store *store, const Sojourn__Session *session,
     SJ_TRY(check_device(store, &device, error));
     const sj_status status =
         sj_store_session(store, session->session_id.data, session->session_id.len, &known, error);
-    return status == SJ_ENOTFOUND ? check_removals(store, &session->session_id, error) : status;
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    SJ_TRY(check_removals(store, &session->session_id, error));
+    store->begins_session = true;
+    return sj_device_quotas_check_session(&store->quotas, error);
 }
 
 static sj_slice secret_of(const sj_sender *sender)
@@ -327,7 +334,7 @@ sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_err
     for (size_t i = 0; i < unhooked->n_function; ++i) {
         SJ_TRY(SJ_RUN(&store->sql, refused_add, error, .session_id = state->session_id,
                       .process_number = unhooked->process, .function_id = unhooked->function[i],
-                      .reason = sj_text_of_skip(unhooked->skip[i])));
+                      .reason = sj_skip_text(unhooked->skip[i])));
     }
     return SJ_OK;
 }

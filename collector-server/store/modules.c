@@ -6,6 +6,7 @@
  * part has arrived. Until then, blocks that use its functions are refused as "not found", and sent
  * again. A module is announced again when other functions of it are hooked. From then on it has
  * another hook plan. */
+#include "agent/abi/skip_text.h"
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 #include "proto/base/utf8_text.h"
@@ -165,7 +166,7 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
         entry->skip == SJ_SKIP_COLD_PART ? "part" : sj_text_of_technique(entry->technique);
     return SJ_RUN(&run->store->sql, plan_function_add, run->error, .hook_plan_id = run->plan_id,
                   .function_id = run->first_function_id + number, .technique = technique,
-                  .reason = sj_text_of_skip(entry->skip));
+                  .reason = sj_skip_text(entry->skip));
 }
 
 /* Removes the identity of a module row with another number of functions, which a forged file

@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { DEFAULT_CALLGRAPH_BYTES = 24 << 20 };
 
@@ -36,6 +35,7 @@ static sj_status open_store(const sj_store_options *options, sj_store **store, s
     made->max_bytes = options->max_bytes;
     made->reserve_bytes = options->reserve_bytes;
     made->aggregates_delay_ns = options->aggregates_delay_ms * UINT64_C(1000000);
+    made->quotas.usual = options->quota;
     made->lost_after_ms = options->lost_after_s * UINT64_C(1000);
     made->next_silence_check_ns = sj_store_now_ns() + made->lost_after_ms * UINT64_C(1000000);
     made->callgraph_memory_bytes = options->callgraph_memory_bytes != 0
@@ -123,6 +123,7 @@ void sj_store_close(sj_store *store)
     free(store->united_frames);
     sj_callgraph_free(store->scratch_graph);
     free(store->sessions);
+    sj_device_quotas_deinit(&store->quotas);
     free(store->scratch);
     free(store->arena.bytes);
     free(store->path);
@@ -132,13 +133,6 @@ void sj_store_close(sj_store *store)
 void sj_store_get_counters(const sj_store *store, sj_store_counters *counters)
 {
     *counters = store->counters;
-}
-
-int64_t sj_store_realtime_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t uuid_bytes)

@@ -11,6 +11,7 @@
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_H
 
+#include "collector-server/store/device_quota.h"
 #include "collector-server/store/sender.h"
 #include "proto/base/error.h"
 #include "proto/wire/frame.h"
@@ -39,6 +40,7 @@ typedef struct sj_store_options {
     uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: never */
     /* seconds without a frame after which sessions end as "lost contact"; 0: never */
     uint32_t lost_after_s;
+    sj_quota quota; /* the quota of a device that has none of its own, device_quota.h */
 } sj_store_options;
 
 typedef struct sj_store_counters {
@@ -62,8 +64,9 @@ SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
  * Refuses a frame that is corrupt, contradicts a stored frame, refers to something unknown or
  * belongs to another sender. It then returns SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_EEXIST,
  * SJ_EUNSUPPORTED, SJ_ENOTFOUND or SJ_EINVAL. A refusal changes nothing except the record of
- * refusals, and the batch continues. If sj_store_ends_batch is true for the result, the caller
- * rolls back. */
+ * refusals, and the batch continues. Returns SJ_EQUOTA if the sender's quota is used up for today;
+ * the sender must keep the frame, and the batch continues. If sj_store_ends_batch is true for the
+ * result, the caller rolls back. */
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 

@@ -36,6 +36,8 @@ struct sj_store {
     int64_t foreign_session;
     /* session of the current frame, set by the last sj_store_session; NULL: none */
     sj_session_state *touched;
+    bool begins_session; /* the current frame stored a new session */
+    sj_device_quotas quotas;
     uint64_t lost_after_ms; /* how long a session may be silent before it has ended; 0: forever */
     /* MONOTONIC; the first check is `lost_after_ms` after the opening. */
     uint64_t next_silence_check_ns;
@@ -98,7 +100,12 @@ SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state 
 SJ_MUST_CHECK sj_status sj_store_end_silent(sj_store *store, sj_error *error);
 
 /* Returns CLOCK_REALTIME in nanoseconds. */
-int64_t sj_store_realtime_ns(void);
+static inline int64_t sj_store_realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 /* True if the current frame comes from the device that it names. */
 bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t uuid_bytes);

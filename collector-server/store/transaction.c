@@ -92,7 +92,12 @@ sj_status sj_store_begin(sj_store *store, sj_error *error)
     SJ_TRY(sj_run_begin(&store->sql, error));
     store->in_batch = true;
     store->batch++;
-    return SJ_OK;
+    const sj_status status =
+        sj_device_quotas_begin(&store->quotas, &store->sql, sj_store_realtime_ns(), error);
+    if (status != SJ_OK) {
+        sj_store_rollback(store);
+    }
+    return status;
 }
 
 sj_status sj_store_check_full(const sj_store *store, sj_error *error)
@@ -122,6 +127,9 @@ static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
     sj_status status = sj_store_write_aggregates(store, all_aggregates, error);
     if (status == SJ_OK) {
         status = sj_store_trim_sessions(store, error);
+    }
+    if (status == SJ_OK) {
+        status = sj_device_quotas_write(&store->quotas, &store->sql, error);
     }
     if (status == SJ_OK) {
         status = sj_run_commit(&store->sql, error);

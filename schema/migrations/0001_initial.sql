@@ -100,6 +100,53 @@ CREATE VIEW copied_devices AS
 SELECT device_id, first_seen_realtime_ns, last_seen_realtime_ns FROM device_copies
 WHERE last_seen_realtime_ns > (unixepoch('now') - 600) * 1000000000;
 
+-- How much the collector stores of a device in a day. A device without a row has the default of
+-- sojournd (`--quota-bytes`, `--quota-sessions`).
+CREATE TABLE device_quotas (
+    -- The device (`devices`).
+    device_id INTEGER PRIMARY KEY REFERENCES devices,
+    -- Bytes a day; 0: no limit; NULL: the default.
+    bytes INTEGER,
+    -- New sessions a day; 0: no limit; NULL: the default.
+    sessions INTEGER,
+    -- The user of the collector's machine; or `token:` and the name of a token.
+    set_by TEXT NOT NULL DEFAULT '',
+    -- When it was set.
+    set_realtime_ns INTEGER NOT NULL
+) STRICT;
+
+-- What each device with a quota used of it on the latest day it sent something. Counting begins when
+-- the quota is set.
+CREATE TABLE device_usage (
+    -- The device (`devices`).
+    device_id INTEGER PRIMARY KEY REFERENCES devices,
+    -- The day of receipt: days since the Unix epoch, UTC.
+    day INTEGER NOT NULL,
+    -- Bytes of the frames that were stored.
+    bytes INTEGER NOT NULL,
+    -- Sessions that began to arrive.
+    sessions INTEGER NOT NULL,
+    -- The quota that applied last: bytes a day; 0: no limit.
+    bytes_limit INTEGER NOT NULL,
+    -- The quota that applied last: sessions a day; 0: no limit.
+    sessions_limit INTEGER NOT NULL,
+    -- How often the collector refused a frame because the quota was used up. The device keeps the
+    -- frame and sends it again, so one frame may count several times.
+    refusals INTEGER NOT NULL
+) STRICT;
+
+-- A view: devices whose quota is used up today, so that they keep frames.
+--
+-- - device_id INTEGER: The device (`devices`).
+-- - quota TEXT: The part of the quota that is used up, as `5 sessions a day`.
+-- - ends_realtime_ns INTEGER: The next midnight, UTC: the collector then stores frames again.
+CREATE VIEW devices_over_quota AS
+SELECT device_id, iif(bytes_limit > 0 AND bytes >= bytes_limit, bytes_limit || ' bytes a day',
+    sessions_limit || iif(sessions_limit = 1, ' session a day', ' sessions a day')) AS quota,
+    (day + 1) * 86400000000000 AS ends_realtime_ns FROM device_usage
+WHERE refusals > 0 AND day = unixepoch('now') / 86400
+AND (bytes_limit > 0 AND bytes >= bytes_limit OR sessions_limit > 0 AND sessions >= sessions_limit);
+
 -- All commands that were ever given to devices. The table is their audit.
 CREATE TABLE commands (
     -- The key; it rises.

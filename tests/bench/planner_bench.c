@@ -1,6 +1,7 @@
 /* Plans modules and prints how many functions each technique takes, why the rest are left alone,
  * the CPU time that it took on one thread, and by turns with it the time of the clock on one
  * thread, on all that may plan here, and their CPU time: `planner_bench [--reasons] FILE...`. */
+#include "agent/abi/skip_text.h"
 #include "agent/planner/planner.h"
 
 #include <dirent.h>
@@ -138,7 +139,7 @@ static void print_row(const char *path, const tally *sums, bool with_reasons)
     for (int i = 1; i < SKIPS && with_reasons; i++) {
         if (sums->skips[i] > 0) {
             printf("    %6u %6.2f%%  %s\n", sums->skips[i], sums->skips[i] * percent,
-                   sj_skip_text((sj_skip)i));
+                   sj_skip_text(i));
         }
     }
 }

@@ -31,7 +31,8 @@ NUMBER = r"[-+~]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 # Each row is what may differ from run to run, and the expression that stands for it.
 VARIABLE = [
     (r"\.\.\.", ".*"),
-    (r"\([a-z ]+ [\d.]+ times the CPU", r"\([a-z ]+ [\d.]+ times the CPU"),
+    (r", (?:about|more than) [\d.]+ times the CPU of a plain run(?: \([\d.]+ to [\d.]+\))?",
+     r"(?:, (?:about|more than) [\d.]+ times the CPU of a plain run(?: \([\d.]+ to [\d.]+\))?)?"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"),
     (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]*\d)[0-9a-f]{32}\b", r"[0-9a-f-]+"),
     (r"\b0x[0-9a-f]+\b", r"0x[0-9a-f]+"),

@@ -2,7 +2,9 @@
 
 #include "tests/support/power_log.h"
 
+#include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* The state of the system's file follows this structure in memory. */
@@ -13,25 +15,29 @@ typedef struct fault_file {
 
 static sqlite3_vfs *system_vfs;
 static sqlite3_vfs vfs;
-static uint64_t done;
-static uint64_t fails_at = UINT64_MAX;
-static fault_kind how;
-static bool is_lasting;
-static bool has_failed;
+static atomic_uint_fast64_t done;
+static atomic_uint_fast64_t failures;
+static atomic_uint_fast64_t fails_at = UINT64_MAX;
+static _Atomic fault_kind how;
+static atomic_bool is_lasting;
+
+/* Held during a change of a file and its note in the power log, so that both have one sequence. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 void fault_vfs_at(uint64_t n, fault_kind kind, bool lasts)
 {
+    fails_at = UINT64_MAX;
     done = 0;
-    fails_at = n;
+    failures = 0;
     how = kind;
     is_lasting = lasts;
-    has_failed = false;
+    fails_at = n;
 }
 
 bool fault_vfs_stop(void)
 {
     fails_at = UINT64_MAX;
-    return has_failed;
+    return failures != 0;
 }
 
 uint64_t fault_vfs_done(void)
@@ -39,14 +45,20 @@ uint64_t fault_vfs_done(void)
     return done;
 }
 
+uint64_t fault_vfs_failures(void)
+{
+    return failures;
+}
+
 /* Counts an operation. Returns SQLITE_OK if the system's VFS is to carry it out. */
 static int fails_now(int code, bool takes_space)
 {
-    const uint64_t n = done++;
-    if (n != fails_at && !(is_lasting && n > fails_at)) {
+    const uint64_t n = atomic_fetch_add(&done, 1);
+    const uint64_t at = fails_at;
+    if (n != at && !(is_lasting && n > at)) {
         return SQLITE_OK;
     }
-    has_failed = true;
+    failures++;
     return how == FAULT_FULL && takes_space ? SQLITE_FULL : code;
 }
 
@@ -81,9 +93,13 @@ static int read_file(sqlite3_file *file, void *bytes, int size, sqlite3_int64 at
 
 static int write_some(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
-    TRY(system_file(file)->pMethods->xWrite(system_file(file), bytes, size, at));
-    power_log_write(kind_of(file), (uint64_t)at, bytes, (size_t)size);
-    return SQLITE_OK;
+    pthread_mutex_lock(&changing);
+    const int result = system_file(file)->pMethods->xWrite(system_file(file), bytes, size, at);
+    if (result == SQLITE_OK) {
+        power_log_write(kind_of(file), (uint64_t)at, bytes, (size_t)size);
+    }
+    pthread_mutex_unlock(&changing);
+    return result;
 }
 
 static int write_file(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
@@ -98,9 +114,13 @@ static int write_file(sqlite3_file *file, const void *bytes, int size, sqlite3_i
 static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
 {
     TRY(fails_now(SQLITE_IOERR_TRUNCATE, true));
-    TRY(system_file(file)->pMethods->xTruncate(system_file(file), size));
-    power_log_truncate(kind_of(file), (uint64_t)size);
-    return SQLITE_OK;
+    pthread_mutex_lock(&changing);
+    const int result = system_file(file)->pMethods->xTruncate(system_file(file), size);
+    if (result == SQLITE_OK) {
+        power_log_truncate(kind_of(file), (uint64_t)size);
+    }
+    pthread_mutex_unlock(&changing);
+    return result;
 }
 
 /* The log determines what is on the disk, so the system need not sync. */
@@ -197,9 +217,13 @@ static int delete_file(sqlite3_vfs *self, const char *name, int sync_folder)
 {
     (void)self;
     TRY(fails_now(SQLITE_IOERR_DELETE, false));
-    TRY(system_vfs->xDelete(system_vfs, name, sync_folder));
-    power_log_delete(name);
-    return SQLITE_OK;
+    pthread_mutex_lock(&changing);
+    const int result = system_vfs->xDelete(system_vfs, name, sync_folder);
+    if (result == SQLITE_OK) {
+        power_log_delete(name);
+    }
+    pthread_mutex_unlock(&changing);
+    return result;
 }
 
 void fault_vfs_install(void)

@@ -1,5 +1,5 @@
 /* A SQLite VFS for tests. It calls the system's VFS, and makes the n-th operation fail on request.
- * It notes all writes in the power log (power_log.h), and omits the syncs. For one thread. */
+ * It notes all writes in the power log (power_log.h), and omits the syncs. Thread-safe. */
 #ifndef SJ_TESTS_SUPPORT_FAULT_VFS_H
 #define SJ_TESTS_SUPPORT_FAULT_VFS_H
 
@@ -24,7 +24,9 @@ void fault_vfs_at(uint64_t n, fault_kind kind, bool lasts);
 /* Ends the failures. True if an operation failed. */
 bool fault_vfs_stop(void);
 
-/* Returns the number of operations since fault_vfs_at, or since the start. */
+/* Returns the number of operations since fault_vfs_at, or since the start. fault_vfs_failures
+ * returns how many of them failed. */
 uint64_t fault_vfs_done(void);
+uint64_t fault_vfs_failures(void);
 
 #endif

@@ -5,6 +5,7 @@
  * deleted file is gone at once, because SQLite syncs the folder where it matters. */
 #include "tests/support/power_log.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,15 +33,14 @@ typedef struct disk_file {
     bool exists;
 } disk_file;
 
+/* `adding` protects the list while threads write files. */
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 static entry *entries;
 static size_t count, capacity;
 static bool is_on;
 
-static void add(entry made)
+static void add_locked(entry made)
 {
-    if (!is_on || made.file >= POWER_FILES) {
-        return;
-    }
     if (count == capacity) {
         capacity = capacity == 0 ? 1024 : capacity * 2;
         entries = realloc(entries, capacity * sizeof(*entries));
@@ -51,9 +51,20 @@ static void add(entry made)
     entries[count++] = made;
 }
 
+static void add(entry made)
+{
+    pthread_mutex_lock(&adding);
+    if (is_on && made.file < POWER_FILES) {
+        add_locked(made);
+    } else {
+        free(made.bytes);
+    }
+    pthread_mutex_unlock(&adding);
+}
+
 void power_log_write(power_file file, uint64_t at, const void *bytes, size_t size)
 {
-    uint8_t *copy = is_on && file < POWER_FILES ? malloc(size + 1) : NULL;
+    uint8_t *copy = malloc(size + 1);
     if (copy == NULL) {
         return;
     }
@@ -87,7 +98,9 @@ void power_log_delete(const char *name)
 
 void power_log_end(void)
 {
+    pthread_mutex_lock(&adding);
     is_on = false;
+    pthread_mutex_unlock(&adding);
 }
 
 void power_log_begin(void)
@@ -103,7 +116,10 @@ void power_log_begin(void)
 
 uint64_t power_log_count(void)
 {
-    return count;
+    pthread_mutex_lock(&adding);
+    const uint64_t found = count;
+    pthread_mutex_unlock(&adding);
+    return found;
 }
 
 static void resize(disk_file *file, uint64_t size)

@@ -1,5 +1,5 @@
 /* Logs all writes to a database, and computes what is on the disk after a power loss. fault_vfs.h
- * adds the entries. For one thread. */
+ * adds the entries. Any threads may add entries and count them; one thread does the rest. */
 #ifndef SJ_TESTS_SUPPORT_POWER_LOG_H
 #define SJ_TESTS_SUPPORT_POWER_LOG_H
 

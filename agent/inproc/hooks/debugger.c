@@ -1,7 +1,7 @@
 /* Design notes
  *
  * gdb reads an ELF file from memory for each entry of the list. One file describes one area:
- * symbols for its code, and the area's unwind tables. A debugger may stop the process at any
+ * symbols for its code, and its unwind tables. A debugger may stop the process at any
  * moment, so an entry is complete before it is linked.
  *
  * gdb treats two frames at one stack address as the same frame if they have the same function. So
@@ -83,6 +83,12 @@ static void tell(uint32_t action, code_entry *entry)
     __jit_debug_descriptor.relevant = NULL;
 }
 
+/* Returns the address that a debugger takes for that of the unwind tables. */
+static uint64_t frames_address(uint64_t area)
+{
+    return area + SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area);
+}
+
 static void describe_sections(debug_image *image, uint64_t area, const sj_stub_area *head,
                               uint32_t symbols)
 {
@@ -96,7 +102,7 @@ static void describe_sections(debug_image *image, uint64_t area, const sj_stub_a
     sections[SECTION_FRAMES] = (ElfW(Shdr)){.sh_name = NAME_FRAMES,
                                             .sh_type = SHT_PROGBITS,
                                             .sh_flags = SHF_ALLOC,
-                                            .sh_addr = area + head->unwind + SJ_UNWIND_INDEX_BYTES,
+                                            .sh_addr = frames_address(area),
                                             .sh_offset = offsetof(debug_image, frames),
                                             .sh_size = sizeof(image->frames),
                                             .sh_addralign = sizeof(uint64_t)};
@@ -156,8 +162,8 @@ static void write_image(debug_image *image, uint64_t area, const sj_stub_area *h
     image->header.e_ident[EI_VERSION] = EV_CURRENT;
     describe_sections(image, area, head, describe_symbols(image, area, head));
     memcpy(image->names, names, sizeof(names));
-    memcpy(image->frames, (const uint8_t *)(uintptr_t)area + head->unwind + SJ_UNWIND_INDEX_BYTES,
-           sizeof(image->frames));
+    (void)sj_unwind_frames_write((const void *)(uintptr_t)area, image->frames,
+                                 frames_address(area));
 }
 
 /* Returns the index of an area. For NULL, returns the index of a free element. Returns MOST_IMAGES
@@ -176,7 +182,7 @@ void sj_debugger_add(const void *area)
 {
     const sj_stub_area *head = (const void *)((const uint8_t *)area + SJ_STUB_AREA_OFFSET);
     const uint32_t index = find_index(NULL);
-    if (head->magic != SJ_STUB_AREA_MAGIC || head->unwind == 0 || index == MOST_IMAGES) {
+    if (head->magic != SJ_STUB_AREA_MAGIC || index == MOST_IMAGES) {
         return;
     }
     code_entry *entry = &files[index].entry;

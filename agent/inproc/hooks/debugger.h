@@ -3,7 +3,7 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_DEBUGGER_H
 #define SJ_AGENT_INPROC_HOOKS_DEBUGGER_H
 
-/* Announces an area that has a head. Ignores areas without unwind tables, and areas beyond the
+/* Announces an area that has a head and a map. Ignores areas without a map, and areas beyond the
  * 1,024th. Not thread-safe; takes no lock. */
 void sj_debugger_add(const void *area);
 

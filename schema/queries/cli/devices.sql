@@ -18,12 +18,15 @@ SELECT d.device_id AS id, d.name, lower(hex(d.uuid)) AS uuid, d.model, d.os, d.b
     WHERE sessions.device_id = d.device_id) AS sessions, (SELECT count(*) FROM commands c
     WHERE c.device_id = d.device_id AND c.state IN ('queued', 'sent')) AS open_commands, CASE
     WHEN k.device_id IS NOT NULL THEN 'two daemons have this identity: see sojourn doctor'
+    WHEN q.device_id IS NOT NULL THEN 'its quota of ' || q.quota || ' is used up: it keeps its records until '
+        || datetime(q.ends_realtime_ns / 1000000000, 'unixepoch')
     WHEN count(*) OVER (PARTITION BY d.name) > 1 THEN 'another device has this name: use id or uuid'
     ELSE coalesce('taken over ' || datetime(e.realtime_ns / 1000000000, 'unixepoch'), '') END AS note
 FROM devices d
 LEFT JOIN device_tokens t USING (device_id)
 LEFT JOIN device_status s USING (device_id)
 LEFT JOIN copied_devices k USING (device_id)
+LEFT JOIN devices_over_quota q USING (device_id)
 LEFT JOIN (SELECT device_id, max(event_id), realtime_ns FROM token_events WHERE what = 'taken over'
     GROUP BY device_id) e USING (device_id)
 ORDER BY d.name, d.device_id

@@ -1,6 +1,7 @@
 /* Plans of the samples: windows checked by an independent disassembly, jump tables by the linker's
  * relocations, map files, the cache, and damaged plans. */
 #include "agent/abi/plan_crc.h"
+#include "agent/abi/skip_text.h"
 #include "agent/planner/machine.h"
 #include "agent/planner/module.h"
 #include "agent/planner/planner.h"
@@ -205,7 +206,7 @@ static void assert_hooked(const sj_plan *plan, const char *const *names, size_t 
         const sj_plan_function *function = find_function(plan, names[i]);
         assert_non_null(function);
         if (function->technique == SJ_TECHNIQUE_NONE) {
-            fail_msg("%s: %s", names[i], sj_skip_text((sj_skip)function->skip));
+            fail_msg("%s: %s", names[i], sj_skip_text(function->skip));
         }
     }
 }

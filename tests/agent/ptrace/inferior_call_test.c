@@ -27,15 +27,18 @@ typedef struct scene {
 } scene;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool yielding_lock; /* like the locks of tcmalloc: waiting threads make calls */
 static scene *shared;
 
 static void *hold_lock(void *argument)
 {
     pthread_mutex_lock(&lock);
+    atomic_store(&yielding_lock, true);
     atomic_store(&shared->is_locked, true);
     while (!atomic_load(&shared->may_unlock)) {
         sched_yield();
     }
+    atomic_store(&yielding_lock, false);
     pthread_mutex_unlock(&lock);
     return argument;
 }
@@ -46,6 +49,15 @@ static void lock_and_release(void)
     pthread_mutex_lock(&lock);
     atomic_store(&shared->is_called, true);
     pthread_mutex_unlock(&lock);
+}
+
+static void lock_yielding(void)
+{
+    while (atomic_exchange(&yielding_lock, true)) {
+        sched_yield();
+    }
+    atomic_store(&shared->is_called, true);
+    atomic_store(&yielding_lock, false);
 }
 
 static pid_t start_child(void)
@@ -102,8 +114,8 @@ static bool is_stopped(pid_t child)
     return WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP;
 }
 
-/* call lets a child's first thread call lock_and_release; `signal` is for that thread meanwhile. */
-static outcome call(int alone_ms, int timeout_ms, int signal)
+/* Makes a child's first thread call a function. `signal` is sent to that thread meanwhile. */
+static outcome call_function(void (*function)(void), int alone_ms, int timeout_ms, int signal)
 {
     sj_tracee target;
     size_t thread = 0;
@@ -114,7 +126,7 @@ static outcome call(int alone_ms, int timeout_ms, int signal)
     assert_int_equal(target.count, 2);
     assert_int_equal(sj_tracee_stop_one(&target, child, &thread), SJ_OK);
     atomic_store(&shared->may_unlock, true);
-    const sj_inferior_call wanted = {.function = (uint64_t)(uintptr_t)lock_and_release,
+    const sj_inferior_call wanted = {.function = (uint64_t)(uintptr_t)function,
                                      .restorer = sj_remote_restorer_find(&target),
                                      .alone_ms = alone_ms};
     assert_int_equal(syscall(SYS_tgkill, child, child, signal), 0);
@@ -127,6 +139,11 @@ static outcome call(int alone_ms, int timeout_ms, int signal)
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     return told;
+}
+
+static outcome call(int alone_ms, int timeout_ms, int signal)
+{
+    return call_function(lock_and_release, alone_ms, timeout_ms, signal);
 }
 
 static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
@@ -148,6 +165,24 @@ static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
     assert_false(told.is_called);
 }
 
+static void test_others_run_on_when_the_call_waits_with_system_calls(void **state)
+{
+    const outcome told = call_function(lock_yielding, ALONE_MS, LONG_MS, 0);
+    (void)state;
+    assert_int_equal(told.status, SJ_OK);
+    assert_int_equal(told.stopped, 1);
+    assert_true(told.is_called);
+}
+
+static void test_a_call_that_waits_with_system_calls_ends_in_time(void **state)
+{
+    const outcome told = call_function(lock_yielding, 0, SHORT_MS, 0);
+    (void)state;
+    assert_int_equal(told.status, SJ_ETIMEDOUT);
+    assert_int_equal(told.stopped, 2);
+    assert_false(told.is_called);
+}
+
 /* A thread in such a call has all signals held back but this one. */
 static void test_a_process_that_is_reported_to_stop_meanwhile_stops(void **state)
 {
@@ -162,6 +197,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_run_on_when_the_call_waits_for_one_of_them),
         cmocka_unit_test(test_others_stay_stopped_unless_that_is_asked_for),
+        cmocka_unit_test(test_others_run_on_when_the_call_waits_with_system_calls),
+        cmocka_unit_test(test_a_call_that_waits_with_system_calls_ends_in_time),
         cmocka_unit_test(test_a_process_that_is_reported_to_stop_meanwhile_stops),
     };
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -26,7 +26,7 @@ static void metadata_is_stored_and_names_are_demangled(void **state)
     lab_file_expect(lab, "SELECT name FROM functions WHERE function_id IN (1, 2, 10)",
                     "function_0|\nfoo_001(int)|\napp+0x1240|\n");
     lab_file_expect(lab, "SELECT name, reason FROM unhooked_functions",
-                    "foo_007(int)|no room for a jump at its head|\n");
+                    "foo_007(int)|its entry is too short for a jump|\n");
     lab_file_expect(lab, "SELECT function_id, technique FROM hook_plan_functions",
                     "8|none|\n9|part|\n");
     lab_file_expect(lab, "SELECT number, thread_id, own_stack FROM streams", "1|1|1|\n");

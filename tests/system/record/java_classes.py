@@ -152,7 +152,7 @@ def no_room(sojourn):
     done, _ = sojourn.record(["java", "-Xverify:all", "-cp", sojourn.path("classes"), "Large"], database, LOSSLESS, text=True)
     check((done.stdout, done.stderr) == (f"{steps + jumped + 2}\n", ""), f"{done}")
     rows = sojourn.sql(database, "SELECT name, reason FROM unhooked_functions WHERE module LIKE 'jvm:Large%'")
-    reason = "no room for probes in its class file"
+    reason = "its class file has no space for probes"
     check({row["name"]: row["reason"] for row in rows} == {"Large.full(int)": reason, "Large.far(int)": reason}, f"{rows}")
     calls = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
     check(calls.get("Large.small(int)") == 1 and calls.get("Large.main(java.lang.String[])") == 1, f"{calls}")

@@ -20,9 +20,9 @@ COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
   WHERE f.name LIKE '%!%' GROUP BY 1, 2"""
 REASONS = "SELECT module, name, reason FROM unhooked_functions WHERE name LIKE '%!%'"
 TAKEN = "an import whose address is taken"
-TWICE = "an import that looks at its caller or returns twice"
+TWICE = "an import that reads its return address or returns twice"
 NOT_BOUND = "an import that cannot be bound in a running program"
-UNDEFINED = "an import that nothing defines"
+UNDEFINED = "an import without a definition"
 # Compilers and ways of linking.
 EVERY = [(compiler, linking) for compiler in ("gcc", "clang") for linking in ("lazy", "now", "no_plt", "fixed")]
 DEFAULT = [("gcc", "lazy"), ("clang", "now"), ("gcc", "no_plt"), ("clang", "fixed")]

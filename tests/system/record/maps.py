@@ -128,8 +128,8 @@ def the_cost_is_in_parts(sojourn):
     summary = sojourn.path("cost.json")
     done = sojourn.run(["record", "-o", sojourn.path("cost.db"), "--summary", summary, "--", program],
                        capture_output=True, text=True)
-    check(re.search(r"cost +CPU: about [\d.]+ [num]?s in probes, [\d.]+ [num]?s hooking, [\d.]+ [num]?s starting.*; waits: [\d.]+ [num]?s for "
-                    r"plans, [\d.]+ [num]?s for room; recorder: [\d.]+ [num]?s CPU", done.stderr), done.stderr)
+    check(re.search(r"cost +tracing took [\d.]+ [num]?s of CPU.*: [\d.]+ [num]?s in probes, [\d.]+ [num]?s hooking, [\d.]+ [num]?s starting.*; "
+                    r"waits: [\d.]+ [num]?s for plans, [\d.]+ [num]?s for buffer space; recorder: [\d.]+ [num]?s of CPU", done.stderr), done.stderr)
     _, told = sojourn.record([program], sojourn.path("cost2.db"))
     check(0 < told["hook_ns"] <= told["traced_cpu_ns"], f"hooking: {told}")
     check(0 < told["start_ns"], f"starting: {told}")

@@ -14,7 +14,7 @@ EVERY = {"Victim:Run(int)": 1, **{f"Victim:{name}(int)": 7 for name in ("First",
          "Victim:Second(string)": 7}
 THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a JOIN calls c USING (session_id, call_id)
             JOIN functions f USING (function_id) WHERE a.kind = 'thrown' GROUP BY 1, 2"""
-REASON = "values of code compiled ahead of time, not with MONO_ENV_OPTIONS=-O=-aot"
+REASON = "values of code compiled ahead of time; MONO_ENV_OPTIONS=-O=-aot compiles it anew"
 
 
 def compile_ahead(sojourn, name, output, options=()):

@@ -79,7 +79,7 @@ def limits(sojourn):
     done, told = sojourn.record(["sh", "-c", "ulimit -v 500000; exec perl -e 'print 1 + 1'"], database, text=True)
     check((done.returncode, done.stdout, done.stderr) == (0, "2", ""), f"address space: {done}")
     rows = sojourn.sql(database, "SELECT disarm_reason FROM processes ORDER BY number")
-    check([row["disarm_reason"] for row in rows] == ["", "no room for records"], f"address space: {rows}")
+    check([row["disarm_reason"] for row in rows] == ["", "no shared memory for records"], f"address space: {rows}")
     check(told["processes_without_arena"] == 1, f"address space: {told}")
     done = subprocess.run(["sh", "-c", f"ulimit -v 1500000; exec {sojourn.program} record -q -o {sojourn.path('own.db')} -- echo yes"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)

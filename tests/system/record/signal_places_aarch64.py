@@ -3,11 +3,12 @@
 signal_places_aarch64.py BUILD_FOLDER SAMPLES"""
 import json
 import os
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import EMULATOR, PATIENCE_S, check, main
+from sojourn_testing import EMULATOR, PATIENCE_S, check, main, wait_for
 
 TINY = ["--function", "leaf", "--function", "middle"]
 SITUATIONS = (("signal_places", "step", []), ("signal_places", "raw", ["--clock", "adaptive", *TINY]),
@@ -57,7 +58,42 @@ def test_first_call(sojourn, samples):
         check(summary["calls"] > 0 and summary["lost_calls"] == 0, f"{options}: {summary}")
 
 
+def debug(sojourn, program, commands):
+    """Records a program that the emulator's debugger controls. Returns the functions of each stack that gdb shows."""
+    socket = sojourn.path("gdb.socket")
+    script = ["set debuginfod enabled off", "set sysroot /usr/aarch64-linux-gnu", "set pagination off",
+              f"set solib-search-path {os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), 'lib')}",
+              f"target remote {socket}", *commands, "kill"]
+    with subprocess.Popen([sojourn.program, "record", "-q", "-o", sojourn.path("gdb.db"), "--", program],
+                          env=dict(sojourn.environment, QEMU_GDB=socket), stdin=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as recorder:
+        wait_for("the emulator", lambda: os.path.exists(socket))
+        words = [word for line in script for word in ("-ex", line)]
+        done = subprocess.run(["gdb-multiarch", "-q", "-batch", "-nx", program, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        recorder.wait(PATIENCE_S)
+    stacks = []
+    for number, function in re.findall(r"^#(\d+) +(?:0x[0-9a-f]+ in )?(<[^>]+>|\S+)", done.stdout, re.M):
+        if number == "0":
+            stacks.append([])
+        stacks[-1].append(function)
+    return stacks, done
+
+
+def test_debugger(sojourn, samples):
+    """gdb shows the program's functions behind a stub: when the stub has called the recorder, and at each instruction."""
+    steps = ["stepi", "backtrace"] * 60
+    stacks, done = debug(sojourn, os.path.join(samples, "aarch64-gcc-O0/s_recursion"), [
+        "tbreak main", "continue", "tbreak sj_recorder_slow", "continue", "backtrace", "tbreak *s_odd", "continue", *steps])
+    check(len(stacks) == 61 and stacks[0][0] == "sj_recorder_slow" and "s_fibonacci" in stacks[0], f"gdb: {done}")
+    for stack in stacks:
+        check(stack[-1] == "main" and "??" not in stack, f"gdb shows {stack}")
+    stubs = [stack for stack in stacks[1:] if stack[0] == "<signal handler called>"]
+    check(len(stubs) > 10 and all(stack[1] in ("s_odd", "truth_enter", "current_lane") for stack in stubs), f"stubs: {stubs}")
+
+
 def test(sojourn, arguments):
+    test_debugger(sojourn, arguments[0])
     test_places(sojourn, arguments[0])
     test_ends(sojourn, arguments[0])
     test_first_call(sojourn, arguments[0])

@@ -25,8 +25,9 @@ class Collector:
     """A collector server. On a TLS address that every machine could reach it requires tokens. On an address of this
     machine only it requires none."""
 
-    def __init__(self, sojourn, *options, host="0.0.0.0", name="lab"):
+    def __init__(self, sojourn, *options, host="0.0.0.0", name="lab", environment=None):
         self.sojourn = sojourn
+        self.environment = environment
         self.options = options
         self.host = host
         self.database = sojourn.path(name + ".db")
@@ -41,7 +42,7 @@ class Collector:
         self.process = subprocess.Popen(
             [program, "--listen", f"tls+tcp://{self.host}:{self.port}", "--database", self.database,
              *self.options],
-            stderr=self.log)
+            stderr=self.log, env=self.environment)
         wait_for("the collector's certificate", lambda: os.path.exists(self.database + ".tls"))
         wait_for("the collector's port", self.is_open)
 
@@ -55,7 +56,8 @@ class Collector:
 
     def device(self, *words, code=0):
         done = self.sojourn.run(["device", "--database", self.database, *words],
-                                capture_output=True, text=True, timeout=PATIENCE_S)
+                                capture_output=True, text=True, timeout=PATIENCE_S,
+                                env=self.environment or self.sojourn.environment)
         check(done.returncode == code, f"device {words}: {done.returncode} {done.stderr}")
         return done
 

@@ -42,7 +42,7 @@ def check_session(sojourn, database, modules):
         " USING (function_id) WHERE f.module_id = m.module_id) AS calls "
         "FROM session_modules AS sm JOIN modules AS m USING (module_id) LEFT JOIN "
         "(SELECT session_id, module, count(*) AS left_out, "
-        " sum(reason = 'runtime support code') AS support FROM unhooked_functions "
+        " sum(reason = 'start-up or linker code') AS support FROM unhooked_functions "
         " GROUP BY session_id, module) AS u ON u.session_id = sm.session_id AND u.module = m.path "
         "LEFT JOIN (SELECT hook_plan_id, count(*) AS parts FROM hook_plan_functions "
         " WHERE technique = 'part' GROUP BY hook_plan_id) AS p USING (hook_plan_id) "

@@ -15,6 +15,7 @@ import { Policies } from "./policies";
 const POLL_MS = 3000;
 const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
+const OVER_QUOTA = "is used up: this device keeps its records until midnight UTC";
 const COPIED = "▲ two daemons use this identity: each command runs on only one of them (see sojourn doctor)";
 
 // A build is the build id of the function's module. A function without a name is matched by its
@@ -80,6 +81,13 @@ function statusOf(device: Device): Status {
     } catch {
         return {};
     }
+}
+
+function problemOf(device: Device): string {
+    if (device.copied) {
+        return COPIED;
+    }
+    return device.over_quota ? `▲ its quota of ${device.over_quota} ${OVER_QUOTA}` : (statusOf(device).problem ?? "");
 }
 
 function isOnline(device: Device, now: number): boolean {
@@ -173,7 +181,7 @@ function Devices({ devices, known, unknown, chosen }: {
                 {
                     title: "Problem",
                     cell: (device) => (
-                        <span class="warn-text">{device.copied ? COPIED : (statusOf(device).problem ?? "")}</span>
+                        <span class="warn-text">{problemOf(device)}</span>
                     ),
                 },
             ]}
@@ -195,6 +203,7 @@ const kinds: readonly (readonly [string, string, string])[] = [
     ["export", "Export a session", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
     ["policy", "Set the policy", '{\n  "policy": {\n    "policy": 1,\n    "name": "default"\n  }\n}'],
     ["doctor", "Check what prevents recording", "{}"],
+    ["quota", "Set how much of it is stored in a day", '{\n  "bytes": 2147483648,\n  "sessions": 100\n}'],
     ["tags", "Set tags", '{\n  "tags": { "rack": "7" }\n}'],
 ];
 

@@ -12,6 +12,8 @@
  * x18, the frame pointer and TPIDR_EL0 keep their values during the call. */
 #include "agent/ptrace/arch.h"
 
+#include "agent/ptrace/call_wait.h"
+
 #include <elf.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,7 +29,6 @@ enum {
     SIGINFO_BYTES = 128,
     RECORDS_BYTES = 4096,
     TEXT_MAX_BYTES = 4200,
-    NO_CORE_MS = 1000, /* how long other threads stay stopped for a thread that only gets no core */
     NUMBER_REGISTER = 8,
     LINK_REGISTER = 30,
     VECTOR_REGISTERS = 32,
@@ -231,26 +232,6 @@ static sj_status put_back(pid_t tid, thread_context *before)
     return done ? SJ_OK : SJ_ECLOSED;
 }
 
-/* Waits for the thread's next stop. If the thread sleeps, it may need what another stopped thread
- * holds, so the others are resumed. A thread that only gets no core does not need them. */
-static sj_status await_stop(sj_tracee *target, size_t *thread, const sj_inferior_call *call,
-                            int timeout_ms, int *wait_status)
-{
-    int waited_ms = 0;
-    while (call->alone_ms != 0 && target->count > 1) {
-        const sj_status status = sj_tracee_wait(target, *thread, call->alone_ms, wait_status);
-        if (status != SJ_ETIMEDOUT) {
-            return status;
-        }
-        waited_ms += call->alone_ms;
-        if (sj_tracee_is_asleep(target, *thread) || waited_ms >= NO_CORE_MS) {
-            sj_tracee_resume_others(target, *thread);
-            *thread = 0;
-        }
-    }
-    return sj_tracee_wait(target, *thread, timeout_ms, wait_status);
-}
-
 /* True if a thread that stopped at a system call is about to leave the call's frame. */
 static bool is_leaving(pid_t tid, const thread_context *before)
 {
@@ -269,12 +250,13 @@ static sj_status await_return(sj_tracee *target, size_t thread, const sj_inferio
     const pid_t tid = target->threads[thread].tid;
     bool is_back = false;
     int wait_status = 0;
+    sj_call_wait wait = sj_call_wait_begin(call, timeout_ms);
     for (;;) {
         target->threads[thread].stopped = false;
         if (ptrace(is_back ? PTRACE_CONT : PTRACE_SYSCALL, tid, NULL, NULL) != 0) {
             return SJ_ECLOSED;
         }
-        SJ_TRY(await_stop(target, &thread, call, timeout_ms, &wait_status));
+        SJ_TRY(sj_call_wait_next(&wait, target, &thread, &wait_status));
         if (target->replaced) {
             return SJ_ECLOSED;
         }

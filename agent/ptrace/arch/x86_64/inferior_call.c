@@ -10,6 +10,8 @@
  * does the same for a signal without a handler. */
 #include "agent/ptrace/arch.h"
 
+#include "agent/ptrace/call_wait.h"
+
 #include <cpuid.h>
 #include <elf.h>
 #include <signal.h>
@@ -30,7 +32,6 @@ enum {
     SOFTWARE_OFFSET = 464, /* in the legacy area: bytes that the kernel uses itself */
     HEADER_OFFSET = 512,
     STATE_LEAF = 0xd,
-    NO_CORE_MS = 1000, /* how long other threads stay stopped for a thread that only gets no core */
     /* tile registers; a thread has memory for them only if it asked for it */
     MATRIX_FEATURES = 3 << 17,
     FRAME_FLAGS = 7 /* vector state, stack segment, strict restore */
@@ -234,26 +235,6 @@ static sj_status put_back(pid_t tid, thread_context *context)
     return done ? SJ_OK : SJ_ECLOSED;
 }
 
-/* Waits for the thread's next stop. If the thread sleeps, it may need what another stopped thread
- * holds, so the others are resumed. A thread that only gets no core does not need them. */
-static sj_status await_stop(sj_tracee *target, size_t *thread, const sj_inferior_call *call,
-                            int timeout_ms, int *wait_status)
-{
-    int waited_ms = 0;
-    while (call->alone_ms != 0 && target->count > 1) {
-        const sj_status status = sj_tracee_wait(target, *thread, call->alone_ms, wait_status);
-        if (status != SJ_ETIMEDOUT) {
-            return status;
-        }
-        waited_ms += call->alone_ms;
-        if (sj_tracee_is_asleep(target, *thread) || waited_ms >= NO_CORE_MS) {
-            sj_tracee_resume_others(target, *thread);
-            *thread = 0;
-        }
-    }
-    return sj_tracee_wait(target, *thread, timeout_ms, wait_status);
-}
-
 /* Lets the thread run until it is back where it was. Sets `*is_to_stop` if the process was stopped
  * meanwhile by SIGSTOP, the one signal that cannot be blocked. */
 static sj_status await_return(sj_tracee *target, size_t thread, const sj_inferior_call *call,
@@ -264,12 +245,13 @@ static sj_status await_return(sj_tracee *target, size_t thread, const sj_inferio
     struct user_regs_struct now;
     bool is_back = false;
     int wait_status = 0;
+    sj_call_wait wait = sj_call_wait_begin(call, timeout_ms);
     for (;;) {
         target->threads[thread].stopped = false;
         if (ptrace(PTRACE_SYSCALL, tid, NULL, NULL) != 0) {
             return SJ_ECLOSED;
         }
-        SJ_TRY(await_stop(target, &thread, call, timeout_ms, &wait_status));
+        SJ_TRY(sj_call_wait_next(&wait, target, &thread, &wait_status));
         if (target->replaced) {
             return SJ_ECLOSED;
         }
@@ -325,12 +307,6 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     }
     if (is_to_stop) {
         (void)kill(target->pid, SIGSTOP);
-    }
-    if (status == SJ_OK) {
-        /* Later, deeper calls of the thread may leave the word in place. The agent would then take
-         * it for the frame of a running handler. */
-        const uint64_t none = 0;
-        (void)!sj_tracee_write(target, registers.rsp, &none, sizeof(none));
     }
     return status;
 }

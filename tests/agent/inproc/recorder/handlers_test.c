@@ -535,12 +535,36 @@ static void test_a_later_chunk_does_not_repeat_a_handlers_notes(void **state)
     assert_int_equal(run_in_child(note_once), 0);
 }
 
+/* siglongjmp has left a handler that found no space for its notes. The next chunk is opened
+ * elsewhere on the own stack. So no later chunk may note the handler's stack. */
+static void forget_handler_that_was_left(const char *directory)
+{
+    enum { STACK_BYTES = 4096 };
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    call_times(1);
+    const uint64_t low = sj_recorder_self.slot->stack_low;
+    const uint64_t cursor = sj_recorder_self.cursor;
+    sj_recorder_self.cursor = 0; /* as in the slow path */
+    sj_recorder_begin_handler(low, low + STACK_BYTES);
+    sj_recorder_self.cursor = cursor;
+    CHECK(sj_recorder_self.alternate_high == low + STACK_BYTES);
+    call_times(3 * SJ_CHUNK_RECORDS / 4);
+    CHECK(sj_recorder_self.alternate_low == 0 && sj_recorder_self.alternate_high == 0);
+}
+
+static void test_a_handler_that_was_left_is_forgotten_at_the_next_chunk(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(forget_handler_that_was_left), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handlers_on_an_alternate_stack_are_noted),
         cmocka_unit_test(test_a_handler_is_not_noted_without_space),
         cmocka_unit_test(test_a_later_chunk_does_not_repeat_a_handlers_notes),
+        cmocka_unit_test(test_a_handler_that_was_left_is_forgotten_at_the_next_chunk),
         cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
         cmocka_unit_test(test_a_signal_handler_never_waits),
         cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),

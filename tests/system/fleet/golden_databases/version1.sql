@@ -40,6 +40,22 @@ device_id INTEGER PRIMARY KEY REFERENCES devices,
 first_seen_realtime_ns INTEGER NOT NULL,
 last_seen_realtime_ns INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE device_quotas (
+device_id INTEGER PRIMARY KEY REFERENCES devices,
+bytes INTEGER,
+sessions INTEGER,
+set_by TEXT NOT NULL DEFAULT '',
+set_realtime_ns INTEGER NOT NULL
+) STRICT;
+CREATE TABLE device_usage (
+device_id INTEGER PRIMARY KEY REFERENCES devices,
+day INTEGER NOT NULL,
+bytes INTEGER NOT NULL,
+sessions INTEGER NOT NULL,
+bytes_limit INTEGER NOT NULL,
+sessions_limit INTEGER NOT NULL,
+refusals INTEGER NOT NULL
+) STRICT;
 CREATE TABLE commands (
 command_id INTEGER PRIMARY KEY AUTOINCREMENT,
 device_id INTEGER NOT NULL REFERENCES devices,
@@ -1026,6 +1042,12 @@ DELETE FROM sqlite_sequence;
 CREATE VIEW copied_devices AS
 SELECT device_id, first_seen_realtime_ns, last_seen_realtime_ns FROM device_copies
 WHERE last_seen_realtime_ns > (unixepoch('now') - 600) * 1000000000;
+CREATE VIEW devices_over_quota AS
+SELECT device_id, iif(bytes_limit > 0 AND bytes >= bytes_limit, bytes_limit || ' bytes a day',
+sessions_limit || iif(sessions_limit = 1, ' session a day', ' sessions a day')) AS quota,
+(day + 1) * 86400000000000 AS ends_realtime_ns FROM device_usage
+WHERE refusals > 0 AND day = unixepoch('now') / 86400
+AND (bytes_limit > 0 AND bytes >= bytes_limit OR sessions_limit > 0 AND sessions >= sessions_limit);
 CREATE INDEX commands_open ON commands (state, device_id) WHERE state IN ('queued', 'sent');
 CREATE INDEX commands_preparing ON commands (command_id) WHERE state = 'preparing';
 CREATE UNIQUE INDEX policy_rules_in_force ON policy_rules (scope, subject, app) WHERE

@@ -11,13 +11,14 @@
 /* A copied instruction may become several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
-/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
- * memory. It may not here: libgcc does not know the size of the program counter, so it cannot read
- * one. */
+/* Numbers of registers in unwind tables. Whether unwinders can evaluate the table of a whole area.
+ * Whether a table may give the place as a word in memory. It may not here: libgcc does not know the
+ * size of the program counter, so it cannot read one. */
 enum {
     SJ_ARCH_UNWIND_STACK = 31,
     SJ_ARCH_UNWIND_PLACE = 32,
     SJ_ARCH_UNWIND_LINK = 30,
+    SJ_ARCH_UNWIND_BY_TABLE = 0,
     SJ_ARCH_UNWIND_PLACE_IN_MEMORY = 0
 };
 

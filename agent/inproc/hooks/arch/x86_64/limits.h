@@ -11,12 +11,13 @@
 /* Copies are as long as their originals, or a single instruction. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
-/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
- * memory. */
+/* Numbers of registers in unwind tables. Whether unwinders can evaluate the table of a whole area.
+ * Whether a table may give the place as a word in memory. */
 enum {
     SJ_ARCH_UNWIND_STACK = 7,
     SJ_ARCH_UNWIND_PLACE = 16,
     SJ_ARCH_UNWIND_LINK = 0, /* this machine has no link register */
+    SJ_ARCH_UNWIND_BY_TABLE = 1,
     SJ_ARCH_UNWIND_PLACE_IN_MEMORY = 1
 };
 

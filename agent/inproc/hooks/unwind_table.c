@@ -3,10 +3,16 @@
  * A description for each stub would be as large as the stubs, and would be made at each start.
  * DWARF's expressions have loops and read memory. Two of them search the map, one for the stack
  * pointer of the interrupted code and one for its place. The search is that of abi/stub_map.c: of
- * `count` entries from `entry` on, take the half that contains the key. */
+ * `count` entries from `entry` on, take the half that contains the key.
+ *
+ * Where calls push no return address (AArch64), code that stubs call leaves the stack pointer as it
+ * is, and a third expression finds the link register. libgcc cannot evaluate these tables there,
+ * because it has no number for the program counter. gdb can: it calls the register 32. */
 #include "agent/inproc/hooks/unwind_table.h"
 
+#include "agent/abi/machine.h"
 #include "agent/abi/stub_map.h"
+#include "agent/inproc/hooks/arch.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -31,25 +37,31 @@ enum {
     OP_SHR = 0x25,
     OP_BRA = 0x28,
     OP_EQ = 0x29,
+    OP_GE = 0x2a,
     OP_LE = 0x2c,
     OP_SKIP = 0x2f,
     OP_LIT0 = 0x30,
-    OP_STACK_POINTER = 0x77, /* breg7, with an offset of one byte */
-    OP_COUNTER = 0x80,       /* breg16 */
+    OP_REGISTER = 0x70, /* plus a register up to 31, followed by an offset of one byte */
+    OP_REGISTER_X = 0x92,
     OP_DEREF_SIZE = 0x94,
     CFA_EXPRESSION = 0x0f,
     CFA_VALUE = 0x16,
-    RETURN_COLUMN = 16,
     JUMP_BYTES = 3,
     WORD_SHIFT = 3,
     STACK_MASK = (1 << SJ_STUB_STACK_BITS) - 1,
     PLACE_MASK = (1 << SJ_STUB_KIND_SHIFT) - 1,
     PLACE_AT = 4,
-    ENTRY_SHIFT = 3
+    ENTRY_SHIFT = 3,
+    REGISTERS_SHORT = 32,
+    /* A frame of at least this size holds the link register, at LINK_AT. */
+    LINK_FRAME_BYTES = 48,
+    LINK_AT = 8
 };
 
 typedef struct table_writer {
     uint8_t *at;
+    const uint8_t *begin;
+    uint64_t begin_address; /* where `begin` lies for the readers */
     uint64_t area;
     sj_stub_area head;
 } table_writer;
@@ -91,10 +103,19 @@ static void set_target(uint8_t *jump, const uint8_t *to)
     memcpy(jump - sizeof(distance), &distance, sizeof(distance));
 }
 
+static void put_register(table_writer *writer, uint8_t number, uint8_t offset)
+{
+    if (number < REGISTERS_SHORT) {
+        PUT((uint8_t)(OP_REGISTER + number), offset);
+    } else {
+        PUT(OP_REGISTER_X, number, offset);
+    }
+}
+
 /* Leaves the key of the program counter and the address of its entry on the stack. */
 static void put_search(table_writer *writer)
 {
-    PUT(OP_COUNTER, 0);
+    put_register(writer, SJ_ARCH_UNWIND_PLACE, 0);
     put_address(writer, writer->area);
     PUT(OP_MINUS, OP_LIT0 + SJ_STUB_STACK_BITS, OP_SHL, OP_CONST1, STACK_MASK, OP_OR); /* key */
     put_address(writer, writer->area + writer->head.map);                              /* entry */
@@ -120,7 +141,9 @@ static void put_search(table_writer *writer)
 static void put_stack(table_writer *writer)
 {
     PUT(OP_DEREF_SIZE, 4, OP_CONST1, STACK_MASK, OP_AND, OP_LIT0 + WORD_SHIFT, OP_SHL);
-    PUT(OP_LIT0 - SJ_STUB_STACK_LEAST, OP_MINUS, OP_STACK_POINTER, 0, OP_PLUS);
+    PUT(OP_LIT0 - SJ_STUB_STACK_LEAST, OP_MINUS);
+    put_register(writer, SJ_ARCH_UNWIND_STACK, 0);
+    PUT(OP_PLUS);
 }
 
 static void put_place_word(table_writer *writer)
@@ -141,8 +164,35 @@ static void put_stack_expression(table_writer *writer)
     put_stack(writer);
     PUT(OP_SWAP);
     put_place_word(writer);
-    put_is_kind(writer, SJ_STUB_CALLED); /* above the return address */
-    PUT(OP_LIT0 + WORD_SHIFT, OP_SHL, OP_PLUS);
+    put_is_kind(writer, SJ_STUB_CALLED);
+    if (SJ_MACHINE_CALL_PUSHES) { /* above the return address */
+        PUT(OP_LIT0 + WORD_SHIFT, OP_SHL, OP_PLUS);
+        return;
+    }
+    uint8_t *called = put_jump(writer, OP_BRA);
+    uint8_t *end = put_jump(writer, OP_SKIP);
+    set_target(called, writer->at);
+    put_register(writer, SJ_ARCH_UNWIND_STACK, 0);
+    set_target(end, writer->at);
+}
+
+/* From an entry of called code, computes the return address. */
+static void put_return(table_writer *writer)
+{
+    put_stack(writer);
+    if (SJ_MACHINE_CALL_PUSHES) {
+        PUT(OP_DEREF);
+        return;
+    }
+    PUT(OP_DUP);
+    put_register(writer, SJ_ARCH_UNWIND_STACK, 0);
+    PUT(OP_EQ);
+    uint8_t *linked = put_jump(writer, OP_BRA);
+    PUT(OP_DEREF);
+    uint8_t *end = put_jump(writer, OP_SKIP);
+    set_target(linked, writer->at);
+    put_register(writer, SJ_ARCH_UNWIND_LINK, 0);
+    set_target(end, writer->at);
 }
 
 static void put_place_expression(table_writer *writer)
@@ -165,7 +215,21 @@ static void put_place_expression(table_writer *writer)
     uint8_t *end = put_jump(writer, OP_SKIP);
     set_target(called, writer->at);
     PUT(OP_DROP);
+    put_return(writer);
+    set_target(end, writer->at);
+}
+
+static void put_link_expression(table_writer *writer)
+{
+    put_search(writer);
     put_stack(writer);
+    put_register(writer, SJ_ARCH_UNWIND_STACK, 0);
+    PUT(OP_MINUS, OP_CONST1, LINK_FRAME_BYTES, OP_GE);
+    uint8_t *saved = put_jump(writer, OP_BRA);
+    put_register(writer, SJ_ARCH_UNWIND_LINK, 0);
+    uint8_t *end = put_jump(writer, OP_SKIP);
+    set_target(saved, writer->at);
+    put_register(writer, SJ_ARCH_UNWIND_STACK, LINK_AT);
     PUT(OP_DEREF);
     set_target(end, writer->at);
 }
@@ -185,11 +249,17 @@ static void put_expression(table_writer *writer, void (*expression)(table_writer
 /* Sets the length of an entry of .eh_frame, in whole words. */
 static void end_entry(table_writer *writer, uint8_t *length)
 {
-    while ((uintptr_t)writer->at % sizeof(uint64_t) != 0) {
+    while ((uintptr_t)(writer->at - writer->begin) % sizeof(uint64_t) != 0) {
         PUT(0);
     }
     const uint32_t bytes = (uint32_t)(writer->at - length) - sizeof(bytes);
     memcpy(length, &bytes, sizeof(bytes));
+}
+
+/* Returns where readers see the next byte. */
+static uint64_t here(const table_writer *writer)
+{
+    return writer->begin_address + (uint64_t)(writer->at - writer->begin);
 }
 
 static void put_distance(table_writer *writer, uint64_t to, uint64_t from)
@@ -203,7 +273,7 @@ static uint8_t *put_common_entry(table_writer *writer)
     uint8_t *start = writer->at;
     put_32(writer, 0);
     put_32(writer, 0);
-    PUT(1, 'z', 'R', 'S', 0, 1, DATA_ALIGNMENT, RETURN_COLUMN, 1, RELATIVE);
+    PUT(1, 'z', 'R', 'S', 0, 1, DATA_ALIGNMENT, SJ_ARCH_UNWIND_PLACE, 1, RELATIVE);
     end_entry(writer, start);
     return start;
 }
@@ -213,30 +283,58 @@ static uint8_t *put_description(table_writer *writer, const uint8_t *common)
     uint8_t *start = writer->at;
     put_32(writer, 0);
     put_32(writer, (uint32_t)(writer->at - common));
-    put_distance(writer, writer->area, (uint64_t)(uintptr_t)writer->at);
+    put_distance(writer, writer->area, here(writer));
     put_32(writer, writer->head.code_end);
     PUT(0, CFA_EXPRESSION);
     put_expression(writer, put_stack_expression);
-    PUT(CFA_VALUE, RETURN_COLUMN);
+    PUT(CFA_VALUE, SJ_ARCH_UNWIND_PLACE);
     put_expression(writer, put_place_expression);
+    if (!SJ_MACHINE_CALL_PUSHES) {
+        PUT(CFA_VALUE, SJ_ARCH_UNWIND_LINK);
+        put_expression(writer, put_link_expression);
+    }
     end_entry(writer, start);
     return start;
+}
+
+static table_writer begin_table(const void *area, uint8_t *at, uint64_t address)
+{
+    table_writer writer = {
+        .at = at, .begin = at, .begin_address = address, .area = (uint64_t)(uintptr_t)area};
+    memcpy(&writer.head, (const uint8_t *)area + SJ_STUB_AREA_OFFSET, sizeof(writer.head));
+    return writer;
+}
+
+/* Writes .eh_frame. Returns its description. */
+static const uint8_t *put_frames(table_writer *writer)
+{
+    const uint8_t *description = put_description(writer, put_common_entry(writer));
+    put_32(writer, 0); /* the end of .eh_frame */
+    return description;
+}
+
+uint32_t sj_unwind_frames_write(const void *area, uint8_t *at, uint64_t address)
+{
+    table_writer writer = begin_table(area, at, address);
+    (void)put_frames(&writer);
+    return (uint32_t)(writer.at - at);
 }
 
 uint32_t sj_unwind_table_write(const void *area, uint8_t *at)
 {
     enum { RELATIVE = 0x1b, COUNT = 0x03, TABLE = 0x3b };
-    table_writer out = {.at = at + SJ_UNWIND_INDEX_BYTES, .area = (uint64_t)(uintptr_t)area};
-    table_writer *writer = &out;
-    memcpy(&writer->head, (const uint8_t *)area + SJ_STUB_AREA_OFFSET, sizeof(writer->head));
     const uint64_t index = (uint64_t)(uintptr_t)at;
-    const uint8_t *common = put_common_entry(writer);
-    const uint8_t *description = put_description(writer, common);
-    put_32(writer, 0); /* the end of .eh_frame */
+    uint8_t *frames = at + SJ_UNWIND_INDEX_BYTES;
+    table_writer out = begin_table(area, frames, index + SJ_UNWIND_INDEX_BYTES);
+    table_writer *writer = &out;
+    if (!SJ_ARCH_UNWIND_BY_TABLE) {
+        return 0;
+    }
+    const uint8_t *description = put_frames(writer);
     const uint32_t bytes = (uint32_t)(writer->at - at);
     writer->at = at;
     PUT(1, RELATIVE, COUNT, TABLE);
-    put_distance(writer, (uint64_t)(uintptr_t)common, index + 4);
+    put_distance(writer, (uint64_t)(uintptr_t)frames, index + 4);
     put_32(writer, 1);
     put_distance(writer, writer->area, index);
     put_distance(writer, (uint64_t)(uintptr_t)description, index);

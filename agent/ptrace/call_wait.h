@@ -1,0 +1,23 @@
+/* Waits for the stops of a thread that makes an inferior call. */
+#ifndef SJ_AGENT_PTRACE_CALL_WAIT_H
+#define SJ_AGENT_PTRACE_CALL_WAIT_H
+
+#include "agent/ptrace/arch.h"
+
+typedef struct sj_call_wait {
+    int alone_ms; /* that of the sj_inferior_call */
+    uint32_t stops;
+    uint64_t begun_ns;
+    uint64_t deadline_ns;
+} sj_call_wait;
+
+/* Begins the wait for a call that may take `timeout_ms` altogether. */
+sj_call_wait sj_call_wait_begin(const sj_inferior_call *call, int timeout_ms);
+
+/* Waits for the next stop of the running thread. Resumes the other threads, as sj_inferior_call
+ * says; then `*thread` becomes 0. SJ_ETIMEDOUT: the time of the whole call is over, and the thread
+ * still runs. SJ_ECLOSED: the thread has ended. */
+SJ_MUST_CHECK sj_status sj_call_wait_next(sj_call_wait *wait, sj_tracee *target, size_t *thread,
+                                          int *wait_status);
+
+#endif
