@@ -32,20 +32,21 @@ static inline uint32_t leave_tag(const sj_stack_frame *frame)
     return (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | frame->function;
 }
 
-static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uint32_t tail_call)
+static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uint32_t tail_call,
+                         bool is_untimed)
 {
     sj_stack_frame *frame = hot->top++;
     sj_event *event = hot->event++;
     event->ticks = hot->ticks;
     event->function = function;
-    event->tail_call = tail_call;
+    event->tail_call = tail_call | (uint32_t)is_untimed * SJ_EVENT_UNTIMED;
     frame->call_index = hot->next_call++;
     frame->start_ticks = hot->ticks;
     frame->child_ticks = 0;
     frame->stack = stack;
     frame->jumped_ticks = 0;
     frame->function = function;
-    frame->flags = tail_call == SJ_EVENT_UNTIMED ? (uint32_t)SJ_CALL_UNTIMED : 0;
+    frame->flags = (uint32_t)is_untimed * SJ_CALL_UNTIMED;
 }
 
 /* Ends the innermost call. `outermost` is the first frame of the stream. `low` and `span` are the
@@ -128,8 +129,35 @@ feed_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame 
         leave(hot, outermost, run->stack_low, run->stack_span);
     }
     hot->offset = stack - run->stack_low;
-    enter(hot, function, stack, 1 + ended);
+    enter(hot, function, stack, 1 + ended, false);
     return true;
+}
+
+/* True if the exit of the innermost call also ends its caller, which has jumped to it. */
+static inline bool ends_chain(const hot_stream *hot, const sj_stack_frame *outermost)
+{
+    return hot->top - 1 > outermost && hot->top[-2].jumped_ticks != 0;
+}
+
+/* Handles an exit of the innermost call that belongs to a tail call: the call jumps, or it ends a
+ * chain. Of `count` records, the first one is the exit. Returns how many records it has handled, or
+ * 0 if the slow path must handle them. */
+static __attribute__((noinline)) size_t feed_jump(hot_stream *hot, const sj_call_stack *stream,
+                                                  const sj_record_run *run,
+                                                  const sj_record *records, size_t count,
+                                                  uint64_t ticks, size_t *free_events)
+{
+    sj_stack_frame *outermost = stream->frames;
+    const sj_stack_frame *least = outermost + sj_call_stack_ordinary_depth(stream);
+    const sj_stack_frame *end = outermost + stream->frame_capacity;
+    const uint64_t offset = sj_record_stack(&records[0]) - run->stack_low;
+    if (offset == hot->offset) {
+        return leave_chain(hot, outermost, least, run, ticks, free_events) ? 1 : 0;
+    }
+    if (offset != hot->offset + SJ_STACK_TAIL_CALL || count < 2) {
+        return 0;
+    }
+    return feed_tail_call(hot, outermost, least, end, run, &records[1], ticks, free_events) ? 2 : 0;
 }
 
 static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *run,
@@ -145,12 +173,12 @@ static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     const sj_time_steps steps = run->steps;
     hot_stream hot = *out;
     const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
-    size_t taken = 0;
-    for (size_t most = count < free_events ? count : free_events; taken < most; taken++) {
-        const uint32_t tag = sj_record_tag(&records[taken]);
-        const uint64_t stack = sj_record_stack(&records[taken]);
-        const uint64_t ticks =
-            sj_time_steps_floor(&steps, epoch | sj_record_ticks48(&records[taken]));
+    const sj_record *record = records;
+    const sj_record *stop = records + (count < free_events ? count : free_events);
+    while (record != stop) {
+        const uint32_t tag = sj_record_tag(record);
+        const uint64_t stack = sj_record_stack(record);
+        const uint64_t ticks = sj_time_steps_floor(&steps, epoch | sj_record_ticks48(record));
         if (ticks < hot.ticks || ticks > now) {
             break;
         }
@@ -161,36 +189,33 @@ static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *ru
             }
             hot.offset = entered - low;
             hot.ticks = ticks;
-            enter(&hot, tag, entered, entered != stack ? SJ_EVENT_UNTIMED : 0);
+            enter(&hot, tag, entered, 0, entered != stack);
+            record++;
             continue;
         }
         if (hot.top <= least || tag != leave_tag(hot.top - 1)) {
             break;
         }
-        size_t spare = free_events - (taken + 1);
-        hot_stream jumping = hot; /* a copy, so that `hot` stays in registers */
-        if (stack - low != hot.offset) {
-            if (stack - low != hot.offset + SJ_STACK_TAIL_CALL || taken + 1 == count ||
-                !feed_tail_call(&jumping, outermost, least, end, run, &records[taken + 1], ticks,
-                                &spare)) {
-                break;
-            }
-            taken++;
-        } else if (hot.top - 1 > outermost && hot.top[-2].jumped_ticks != 0) {
-            if (!leave_chain(&jumping, outermost, least, run, ticks, &spare)) {
-                break;
-            }
-        } else {
+        if (stack - low == hot.offset && !ends_chain(&hot, outermost)) {
             hot.ticks = ticks;
             leave(&hot, outermost, low, span);
+            record++;
             continue;
         }
+        hot_stream jumping = hot; /* a copy, so that `hot` stays in registers */
+        const size_t left = count - (size_t)(record - records);
+        size_t spare = free_events - (size_t)(record - records) - 1;
+        const size_t handled = feed_jump(&jumping, stream, run, record, left, ticks, &spare);
+        if (handled == 0) {
+            break;
+        }
         hot = jumping;
-        free_events = spare + taken + 1;
-        most = count < free_events ? count : free_events;
+        record += handled;
+        free_events = spare + (size_t)(record - records);
+        stop = records + (count < free_events ? count : free_events);
     }
     *out = hot;
-    return taken;
+    return (size_t)(record - records);
 }
 
 /* True if the loop may start. All of these must hold:

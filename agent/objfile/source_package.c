@@ -92,13 +92,23 @@ static bool package_of_list(const char *file, char name[NAME_BYTES])
     return snprintf(name, NAME_BYTES, "%.*s", (int)bytes, file) < NAME_BYTES;
 }
 
-/* Writes to `owner` the name of the package that contains a program. Returns SJ_ENOTFOUND if there
- * is none. */
-static sj_status find_owner(package_lists *lists, const char *program, char owner[NAME_BYTES])
+/* True if the names of a package's list and of a program begin alike. */
+static bool begins_alike(const char *list, const char *program)
+{
+    enum { ALIKE_BYTES = 3 };
+    const char *slash = strrchr(program, '/');
+    return strncmp(list, slash != NULL ? slash + 1 : program, ALIKE_BYTES) == 0;
+}
+
+/* Finds the package that contains a program, among the lists whose names begin like the program's,
+ * or among the others. */
+static sj_status find_owner_among(package_lists *lists, const char *program, bool is_alike,
+                                  char owner[NAME_BYTES])
 {
     rewinddir(lists->info);
     for (struct dirent *entry = readdir(lists->info); entry != NULL; entry = readdir(lists->info)) {
-        if (!package_of_list(entry->d_name, owner)) {
+        if (begins_alike(entry->d_name, program) != is_alike ||
+            !package_of_list(entry->d_name, owner)) {
             continue;
         }
         const sj_status status = read_text(dirfd(lists->info), entry->d_name, &lists->list);
@@ -110,8 +120,15 @@ static sj_status find_owner(package_lists *lists, const char *program, char owne
     return SJ_ENOTFOUND;
 }
 
-/* Copies the word after `field`, which begins with a newline, in a paragraph. Returns false if the
- * paragraph lacks the field. */
+/* Finds the package that contains a program. Most packages of programs are named after one. So
+ * such lists come first: the program waits meanwhile, and there are thousands of lists. */
+static sj_status find_owner(package_lists *lists, const char *program, char owner[NAME_BYTES])
+{
+    const sj_status status = find_owner_among(lists, program, true, owner);
+    return status == SJ_ENOTFOUND ? find_owner_among(lists, program, false, owner) : status;
+}
+
+/* Copies the word after `field` at the beginning of a line of a paragraph. */
 static bool copy_field(const char *paragraph, const char *end, const char *field,
                        char value[NAME_BYTES])
 {
