@@ -39,8 +39,8 @@ typedef enum sj_technique {
     SJ_TECHNIQUE_RUNTIME = 8 /* reported by a managed or dynamic runtime */
 } sj_technique;
 
-/* Reason why a function is not hooked. sj_skip_text (abi/skip_text.h) gives the text that users see and that is
- * stored. */
+/* Reason why a function is not hooked. sj_skip_text (abi/skip_text.h) gives the text that users see
+ * and that is stored. */
 typedef enum sj_skip {
     SJ_SKIP_NONE = 0,
     SJ_SKIP_FILTERED = 1,        /* the policy does not want it */
