@@ -47,7 +47,6 @@ static void clear_line(sj_report_text *text)
     }
 }
 
-/* Reports that the recorder waits for the collector, and for how many frames. */
 static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     sj_terminal terminal;
@@ -66,8 +65,7 @@ static void report_wait(sj_report_text *text, const sj_recording_progress *progr
     free(line);
 }
 
-/* Shows a wait for the collector, and its progress, once the wait is longer than WAITING_NS. The
- * embedded collector usually needs less. */
+/* A short wait is not shown: the embedded collector usually needs less than WAITING_NS. */
 static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -140,7 +138,6 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
-/* Reports the most frequent reasons why functions were not hooked, TOP_REASONS at most. */
 static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
@@ -237,7 +234,6 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
     }
 }
 
-/* Reports lost calls and events, and how to prevent each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {
