@@ -41,48 +41,63 @@ static const char *user_name(void)
     return user != NULL ? user->pw_name : "?";
 }
 
-/* Writes the invitation of a device to the new file `path`: the collector's URL, a token and the
- * certificate. The token is secret, so the file gets the mode 0600. */
+/* Writes the token and what else the device needs to the new file `path`. The token is secret, so
+ * the file gets the mode 0600. */
+static sj_status write_invitation(sj_fleet *fleet, const sj_device_options *options,
+                                  const char *path, int64_t for_device, const char *certificate,
+                                  sj_error *error)
+{
+    char token[SJ_SECRET_TEXT_BYTES];
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return sj_fail(error, SJ_EIO, "%s: %s", path, strerror(errno));
+    }
+    sj_status status = sj_fleet_invite(fleet, (unsigned)options->hours, for_device, token, error);
+    if (status == SJ_OK) {
+        json_t *object = json_pack("{ss ss ss}", "collector", options->collector, "token", token,
+                                   "certificate", certificate);
+        if (object == NULL || json_dumpfd(object, file, JSON_INDENT(2)) != 0) {
+            status = sj_fail(error, SJ_EIO, "cannot write %s", path);
+        }
+        json_decref(object);
+    }
+    close(file);
+    if (status != SJ_OK) {
+        unlink(path);
+    }
+    return status;
+}
+
+/* Makes the invitation of a device: the collector's URL, a token and the certificate. */
+static sj_status make_invitation(sj_fleet *fleet, const sj_device_options *options,
+                                 const char *path, const char *device, sj_error *error)
+{
+    int64_t for_device = 0;
+    char certificate[SJ_PEM_MAX_BYTES] = "";
+    char usual[PATH_MAX];
+    snprintf(usual, sizeof(usual), "%.4000s.tls/certificate.pem", options->database);
+    if (strncmp(options->collector, "tls+", 4) == 0) {
+        SJ_TRY(
+            sj_certificate_read(options->tls != NULL ? options->tls : usual, certificate, error));
+    }
+    if (device != NULL) {
+        SJ_TRY(sj_fleet_find_device(fleet, device, &for_device, error));
+    }
+    return write_invitation(fleet, options, path, for_device, certificate, error);
+}
+
 static int invite_device(sj_fleet *fleet, const sj_device_options *options, const char *path,
                          const char *device)
 {
-    int64_t for_device = 0;
-    char token[SJ_SECRET_TEXT_BYTES];
-    char certificate[SJ_PEM_MAX_BYTES] = "";
-    char usual[PATH_MAX];
     sj_error error = {0};
     if (options->collector == NULL || path == NULL) {
         return sj_command_usage_error(&sj_command_device,
                                       "invite needs --collector URL and the FILE to write");
     }
-    snprintf(usual, sizeof(usual), "%.4000s.tls/certificate.pem", options->database);
-    if (strncmp(options->collector, "tls+", 4) == 0 &&
-        sj_certificate_read(options->tls != NULL ? options->tls : usual, certificate, &error) !=
-            SJ_OK) {
-        return sj_command_failed(&sj_command_device, &error);
-    }
-    if (device != NULL && sj_fleet_find_device(fleet, device, &for_device, &error) != SJ_OK) {
-        return sj_command_failed(&sj_command_device, &error);
-    }
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) {
-        return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s: %s", path,
-                                strerror(errno));
-    }
-    sj_status status = sj_fleet_invite(fleet, (unsigned)options->hours, for_device, token, &error);
-    if (status == SJ_OK) {
-        json_t *object = json_pack("{ss ss ss}", "collector", options->collector, "token", token,
-                                   "certificate", certificate);
-        if (object == NULL || json_dumpfd(object, file, JSON_INDENT(2)) != 0) {
-            status = sj_fail(&error, SJ_EIO, "cannot write %s", path);
-        }
-        json_decref(object);
-    }
-    close(file);
+    const sj_status status = make_invitation(fleet, options, path, device, &error);
     audit(fleet, "device", device != NULL ? device : "a new device", "invite",
           status == SJ_OK ? "done" : error.text);
     if (status != SJ_OK) {
-        unlink(path);
         return sj_command_failed(&sj_command_device, &error);
     }
     printf("%s enrols one device within %lld hours; bring it there by a safe way and run\n"
@@ -269,6 +284,9 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
     json_t *given = NULL;
     char what[AUDITED_BYTES / 2];
     const sj_status read = sj_device_request(options, argc, argv, &kind, &arguments, &error);
+    if (read != SJ_OK) {
+        audit(fleet, "command", devices, argv[0], error.text);
+    }
     if (read == SJ_EINVAL) {
         return sj_command_usage_error(&sj_command_device, "%s", error.text);
     }
@@ -336,13 +354,14 @@ static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc
     if (argc != 2) {
         return sj_command_usage_error(&sj_command_device, "%s takes no arguments", argv[1]);
     }
-    if (sj_fleet_find_device(fleet, argv[0], &device_id, &error) != SJ_OK) {
-        return sj_command_failed(&sj_command_device, &error);
-    }
+    sj_status status = sj_fleet_find_device(fleet, argv[0], &device_id, &error);
     if (!is_revoke) {
-        return print_audit(fleet, device_id);
+        return status == SJ_OK ? print_audit(fleet, device_id)
+                               : sj_command_failed(&sj_command_device, &error);
     }
-    const sj_status status = sj_fleet_revoke(fleet, device_id, user_name(), &error);
+    if (status == SJ_OK) {
+        status = sj_fleet_revoke(fleet, device_id, user_name(), &error);
+    }
     audit(fleet, "device", argv[0], "revoke", status == SJ_OK ? "done" : error.text);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_device, &error);

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -111,7 +112,10 @@ static sj_status split_host(const char *url, const char *place, char host[256], 
         host[0] = '\0';
     }
     *port = colon + 1;
-    return SJ_OK;
+    /* the resolver would cut a larger number to 16 bits */
+    return strspn(*port, "0123456789") != strlen(*port) || strtoul(*port, NULL, 10) <= UINT16_MAX
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL, "%s: a port is at most %d", url, UINT16_MAX);
 }
 
 static sj_status listen_on_network(sj_endpoint *endpoint, const char *url, const char *place,

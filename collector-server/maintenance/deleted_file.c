@@ -11,8 +11,8 @@
 
 enum { LINK_BYTES = PATH_MAX + 32 };
 
-/* Writes what /proc shows for a descriptor of the deleted file. Returns false if the folder of
- * `path` does not exist. */
+/* Writes the absolute name of a file, as /proc shows it for a descriptor. Returns false if the
+ * folder of `path` does not exist. */
 static bool name_link(const char *path, char link[LINK_BYTES])
 {
     char folder_copy[PATH_MAX];
@@ -24,7 +24,24 @@ static bool name_link(const char *path, char link[LINK_BYTES])
         return false;
     }
     const char *end = strcmp(folder, "/") == 0 ? "" : folder;
-    return snprintf(link, LINK_BYTES, "%s/%s (deleted)", end, basename(file_copy)) < LINK_BYTES;
+    return snprintf(link, LINK_BYTES, "%s/%s", end, basename(file_copy)) < LINK_BYTES;
+}
+
+/* True if `found` is the deleted file of the name `link`, or the log of a database of that name. */
+static bool is_meant(const char *found, const char *link)
+{
+    static const char *const ends[] = {" (deleted)", "-wal", "-shm", "-wal (deleted)",
+                                       "-shm (deleted)"};
+    const size_t length = strlen(link);
+    if (strncmp(found, link, length) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
+        if (strcmp(found + length, ends[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool has_open(const char *process, const char *link)
@@ -39,7 +56,7 @@ static bool has_open(const char *process, const char *link)
         const ssize_t length =
             readlinkat(dirfd(descriptors), entry->d_name, found, sizeof(found) - 1);
         found[length > 0 ? length : 0] = '\0';
-        is_found = strcmp(found, link) == 0;
+        is_found = is_meant(found, link);
     }
     if (descriptors != NULL) {
         closedir(descriptors);

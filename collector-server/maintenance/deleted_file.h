@@ -1,11 +1,12 @@
-/* Finds processes that still use a file that was deleted. */
+/* Finds processes that still use a database that was deleted or renamed. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_DELETED_FILE_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_DELETED_FILE_H
 
 #include <sys/types.h>
 
-/* Returns a process that has a deleted file open whose name was `path`; 0 if there is none. Finds
- * only processes whose descriptors this user may list. Thread-safe. Blocks while it reads /proc. */
+/* Returns a process that has a deleted file open whose name was `path`, or the log of a database of
+ * that name; 0 if there is none. A log keeps its name when its database is renamed. Finds only
+ * processes whose descriptors this user may list. Thread-safe. Blocks while it reads /proc. */
 pid_t sj_deleted_file_holder(const char *path);
 
 #endif

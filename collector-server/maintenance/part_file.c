@@ -13,15 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Fails if a process, such as the collector, still uses a deleted file of this name. It would not
- * see the new file. */
+/* Fails if a process, such as the collector, still uses a deleted or renamed database of this name.
+ * It would not see the new file. */
 static sj_status check_not_held(const char *to, sj_error *error)
 {
-    const pid_t holder = sj_deleted_file_holder(to);
+    struct stat about;
+    const pid_t holder = lstat(to, &about) != 0 ? sj_deleted_file_holder(to) : 0;
     return holder == 0 ? SJ_OK
                        : sj_fail(error, SJ_EAGAIN,
-                                 "process %d still uses a deleted file %s, and would not see the "
-                                 "new one; end that process first",
+                                 "process %d still uses a database %s that was deleted or renamed, "
+                                 "and would not see the new one; end that process first",
                                  (int)holder, to);
 }
 
@@ -29,6 +30,7 @@ static sj_status check_not_held(const char *to, sj_error *error)
 static sj_status check_unused(const char *to, sj_error *error)
 {
     static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
+    SJ_TRY(check_not_held(to, error));
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
         char name[SJ_PART_BYTES];
         struct stat about;
@@ -41,7 +43,7 @@ static sj_status check_unused(const char *to, sj_error *error)
                            name);
         }
     }
-    return check_not_held(to, error);
+    return SJ_OK;
 }
 
 static sj_status sync_path(const char *path, sj_error *error)

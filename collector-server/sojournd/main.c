@@ -532,6 +532,33 @@ static sj_status start_components(server *components, const server_options *opti
     return start_http(options, components->ingest, &components->http, error);
 }
 
+/* Writes "FILE:LINE: " if `value` is of a line of the configuration file, else "". */
+static void find_place(const char *value, char *place, size_t capacity)
+{
+    place[0] = '\0';
+    for (int i = 1; i < config.argc; i++) {
+        if (value >= config.argv[i] && value <= config.argv[i] + strlen(config.argv[i])) {
+            sj_config_file_place(&config, i, place, capacity);
+        }
+    }
+}
+
+/* Reports why the server did not start, with the line of the configuration file whose value the
+ * error names. */
+static void report_start(const server_options *options, const sj_error *error)
+{
+    char place[PATH_MAX] = "";
+    const char *const others[] = {options->http, options->database, options->tls};
+    for (size_t i = 0; i < options->url_count + 3 && place[0] == '\0'; i++) {
+        const char *value =
+            i < options->url_count ? options->urls[i] : others[i - options->url_count];
+        if (value != NULL && strstr(error->text, value) != NULL) {
+            find_place(value, place, sizeof(place));
+        }
+    }
+    fprintf(stderr, "sojournd: %s%s\n", place, error->text);
+}
+
 static int serve(const server_options *options, const sigset_t *signals)
 {
     server components = {0};
@@ -541,7 +568,7 @@ static int serve(const server_options *options, const sigset_t *signals)
     if (status == SJ_OK) {
         wait_for_end(options, components.http, signals);
     } else {
-        fprintf(stderr, "sojournd: %s\n", error.text);
+        report_start(options, &error);
     }
     sj_http_stop(components.http);
     sj_forward_thread_stop(components.forward);

@@ -186,11 +186,30 @@ static void the_name_of_a_deleted_file_in_use_is_refused(void **state)
     unlink(deleted);
     assert_int_equal(restore(backup, deleted, false), SJ_EAGAIN);
     assert_int_equal(sj_database_backup(lab->path, deleted, &copied, &lab->error), SJ_EAGAIN);
-    assert_non_null(strstr(lab->error.text, "still uses a deleted file"));
+    assert_non_null(strstr(lab->error.text, "that was deleted or renamed"));
     assert_int_equal(count_files(deleted), 0);
     fclose(held);
     assert_int_equal(restore(backup, deleted, false), SJ_OK);
     lab_file_remove(deleted);
+    lab_file_remove(backup);
+}
+
+/* As after `mv lab.db old.db` under a running collector. Its log keeps the name. */
+static void the_name_of_a_renamed_database_in_use_is_refused(void **state)
+{
+    lab_file *lab = *state;
+    char backup[128];
+    char renamed[128];
+    sj_copied copied;
+    name_beside(lab, "backup", backup);
+    name_beside(lab, "renamed", renamed);
+    lab_file_remove(backup);
+    assert_int_equal(sj_database_backup(lab->path, backup, &copied, &lab->error), SJ_OK);
+    assert_int_equal(rename(lab->path, renamed), 0);
+    assert_int_equal(restore(backup, lab->path, false), SJ_EAGAIN);
+    assert_int_equal(sj_database_backup(backup, lab->path, &copied, &lab->error), SJ_EAGAIN);
+    assert_non_null(strstr(lab->error.text, "that was deleted or renamed"));
+    assert_int_equal(rename(renamed, lab->path), 0);
     lab_file_remove(backup);
 }
 
@@ -461,6 +480,7 @@ int main(void)
         CASE(a_backup_is_as_of_its_beginning_while_others_write),
         CASE(nothing_is_overwritten),
         CASE(the_name_of_a_deleted_file_in_use_is_refused),
+        CASE(the_name_of_a_renamed_database_in_use_is_refused),
         CASE(what_is_no_database_is_refused),
         CASE(a_backup_is_restored_when_it_is_sound),
         CASE(a_backup_has_the_blocks_that_were_moved),

@@ -60,7 +60,9 @@ def lasting_port():
 
 
 class Node:
-    """One server. `more` is XML for its configuration. With `tls` it also listens at `https`, as localhost."""
+    """One server. `version` is that of Debian's package. `more` is XML for its configuration. With `tls` it also listens at `https`, as localhost."""
+
+    version = "18.16.1"
 
     def __init__(self, folder, password="", more="", tcp=None, tls=False):
         self.folder = folder

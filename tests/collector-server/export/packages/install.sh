@@ -1,8 +1,9 @@
 #!/bin/sh
-# install.sh NPM FOLDER: installs the readers of columnar.mjs, unless FOLDER has these versions.
+# install.sh NPM FOLDER [FROM]: installs the packages of the folder FROM, by default the readers of columnar.mjs,
+# unless FOLDER has these versions.
 set -eu
 npm=$1
-from=$(cd "$(dirname "$0")" && pwd)
+from=$(cd "${3:-$(dirname "$0")}" && pwd)
 mkdir -p "$2"
 cd "$2"
 if ! cmp -s "$from/package-lock.json" node_modules/.made-from; then
