@@ -40,8 +40,8 @@ typedef struct sj_result_writer {
 
 void sj_result_writer_init(sj_result_writer *writer, FILE *output, sj_result_format format);
 
-/* A callback of type sj_sql_row. Writes the current row of the statement; the first call also
- * writes the column names. `writer` is an sj_result_writer. */
+/* A callback of type sj_sql_row_callback. Writes the current row of the statement; the first call
+ * also writes the column names. `writer` is an sj_result_writer. */
 bool sj_result_writer_row(void *writer, sqlite3_stmt *statement, bool values);
 
 /* Writes the rows that were kept and frees the writer's memory. Returns false if out of memory or

@@ -263,7 +263,7 @@ static bool is_blank(const char *text)
     return text[strspn(text, " \t\r\n;")] == '\0';
 }
 
-static sj_status step_rows(sj_sql_guard *guard, sqlite3_stmt *statement, sj_sql_row row,
+static sj_status step_rows(sj_sql_guard *guard, sqlite3_stmt *statement, sj_sql_row_callback row,
                            void *context, sj_sql_outcome *outcome, sj_error *error)
 {
     if (!row(context, statement, false)) {
@@ -288,8 +288,8 @@ static sj_status step_rows(sj_sql_guard *guard, sqlite3_stmt *statement, sj_sql_
     }
 }
 
-sj_status sj_sql_guard_run(sj_sql_guard *guard, const char *sql, sj_sql_row row, void *context,
-                           sj_sql_outcome *outcome, sj_error *error)
+sj_status sj_sql_guard_run(sj_sql_guard *guard, const char *sql, sj_sql_row_callback row,
+                           void *context, sj_sql_outcome *outcome, sj_error *error)
 {
     *outcome = (sj_sql_outcome){0};
     guard->refusal[0] = '\0';

@@ -30,7 +30,7 @@ void sj_sql_guard_free(sj_sql_guard *guard);
 /* Receives the result. The guard calls it before the first row, with `values` false, so that it can
  * read the columns' names. Then the guard calls it for each row. The callback reads the row with
  * sqlite3_column_*. It returns false to stop the query without an error. */
-typedef bool (*sj_sql_row)(void *context, sqlite3_stmt *statement, bool values);
+typedef bool (*sj_sql_row_callback)(void *context, sqlite3_stmt *statement, bool values);
 
 /* Binds the parameters of a prepared statement. If it fails, the guard does not run the statement
  * and returns its error. */
@@ -55,7 +55,8 @@ typedef struct sj_sql_outcome {
  * SJ_ELIMIT at the limits of memory, sizes and temporary files; SJ_ECLOSED if the watch callback
  * interrupted the statement; SJ_ECORRUPT if the database is damaged; SJ_EIO. Also returns errors of
  * the prepared callback. Blocks until the statement ends. */
-SJ_MUST_CHECK sj_status sj_sql_guard_run(sj_sql_guard *guard, const char *sql, sj_sql_row row,
-                                         void *context, sj_sql_outcome *outcome, sj_error *error);
+SJ_MUST_CHECK sj_status sj_sql_guard_run(sj_sql_guard *guard, const char *sql,
+                                         sj_sql_row_callback row, void *context,
+                                         sj_sql_outcome *outcome, sj_error *error);
 
 #endif
