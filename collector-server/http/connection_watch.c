@@ -1,7 +1,7 @@
-/* Design notes: this component only shuts sockets down. It holds the lock under which
- * libmicrohttpd's closing notification removes them, so a descriptor cannot belong to another file
- * meanwhile. The library then sees the end of the stream and closes the socket on its own
- * thread. */
+/* Design: this component only shuts sockets down, and never closes them. It does so under the
+ * lock that libmicrohttpd's closing notification takes to remove a socket. So a descriptor
+ * cannot belong to another file meanwhile. The library then sees the end of the stream and
+ * closes the socket on its own thread. */
 #include "collector-server/http/connection_watch.h"
 
 #include "proto/base/address_bucket.h"
@@ -107,7 +107,7 @@ static void end_connection(sj_connection_watch *watch, watched *entry)
     count(watch, entry, -1);
 }
 
-/* True if it is not a stream and its address has too many connections. */
+/* True if the connection is not a stream and its address has too many connections. */
 static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
 {
     return entry->phase <= SJ_PHASE_RESPONSE &&

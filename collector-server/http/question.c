@@ -61,7 +61,7 @@ static bool add_row(void *context, sqlite3_stmt *statement, bool values)
     return !result->is_short_of_memory && !result->is_full;
 }
 
-/* The session of "last". A session may also be given by its number. */
+/* Finds the session of "last". */
 static const char latest_sql[] = "SELECT max(session_id) FROM sessions";
 
 static sj_status bind_session(const question_result *result, sqlite3_stmt *statement, int number,

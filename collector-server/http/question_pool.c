@@ -125,8 +125,8 @@ static int end_worker(worker *ended)
     return status;
 }
 
-/* Takes the first idle worker, or returns NULL. With few questions at a time, the same workers
- * answer again, so their caches are useful. */
+/* Claims the first idle worker, or returns NULL. The first ones answer most questions, so their
+ * caches are useful. */
 static worker *claim_worker(sj_question_pool *pool)
 {
     worker *taken = NULL;
@@ -216,8 +216,8 @@ static sj_status converse(const asking *asked, char *question, sj_question_head 
     return SJ_OK;
 }
 
-/* Kills a worker that has not answered, and starts another one for the next question. Returns the
- * reason. */
+/* Kills a worker that has not answered, and returns the reason. Starts another worker for the
+ * next question, unless the caller no longer wants the answer. */
 static sj_status replace_worker(const sj_question_pool *pool, const asking *asked, sj_status status,
                                 sj_error *error)
 {

@@ -51,7 +51,8 @@ static sj_status require_path(const sj_request *request, int64_t path, sj_error 
     return SJ_OK;
 }
 
-/* Finds the path on which a function spends most of its time. */
+/* Finds the path on which a function spends most of its time; a recursive path only if there is
+ * no other. */
 static sj_status find_focus(const sj_request *request, int64_t function, int64_t *focus,
                             sj_error *error)
 {
