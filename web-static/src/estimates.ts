@@ -1,5 +1,5 @@
-// Estimated times: those of calls that were counted without a clock (`sojourn record --clock
-// adaptive`).
+// SQL columns that tell whether times are estimates. Calls that were counted without a clock have
+// estimated times (`sojourn record --clock adaptive`).
 
 const UNTIMED = 16; // SJ_CALL_UNTIMED; a call is not exact if any lower bit is set
 

@@ -50,7 +50,7 @@ let leader = "";
 type KeyHandler = (event: KeyboardEvent) => boolean;
 let pageKeys: KeyHandler | null = null;
 
-// Gives the visible page keys of its own. Returns a function that takes them away again.
+// Lets the visible page handle keys first. Returns a function that ends this.
 export function takeKeys(handler: KeyHandler): () => void {
     pageKeys = handler;
     return () => {
@@ -78,7 +78,7 @@ function focusSearch(): boolean {
     return search !== null;
 }
 
-// Escape clears the search. If it is empty, Escape leaves the field.
+// Clears a search field. If it is empty, or is another field, removes the focus from it.
 function clearSearch(field: HTMLInputElement): void {
     if (field.type === "search" && field.value !== "") {
         setParameters({ q: "" }, true);

@@ -25,7 +25,8 @@ darkSystem.addEventListener("change", () => (isDarkSystem.value = darkSystem.mat
 
 export const themeKey = computed(() => `${theme.value} ${isDarkSystem.value}`);
 
-// Counts the changes of each session that the server has reported. Pages reload when it changes.
+// Counts the changes of each session: those that the server reports, and those that this page
+// makes. Pages reload when the number changes.
 export const changeOf = signal<Record<string, number>>({});
 
 // True once the event stream is connected. Data that was loaded earlier may have missed events.
@@ -54,7 +55,7 @@ function countChanges(changed: Session[]): void {
     for (const { id, parent_session_id: parent } of changed) {
         changes[id] = (changes[id] ?? 0) + 1;
         if (parent !== null) {
-            changes[parent] = (changes[parent] ?? 0) + 1; // `parent` has a new or changed dump
+            changes[parent] = (changes[parent] ?? 0) + 1; // `parent` has a new or changed child session
         }
     }
     changeOf.value = changes;
@@ -72,8 +73,8 @@ export const loadedFilters = signal("");
 let turn = 0;
 let reload: ReturnType<typeof setTimeout> | undefined;
 
-// Loads the newest page again. Older pages that were already loaded stay, because their sessions
-// are older than its last row.
+// Loads the newest page again. If the filters are the same, older pages that were already loaded
+// stay, because their sessions are older than its last row.
 async function loadSessions(): Promise<void> {
     const mine = ++turn;
     const key = JSON.stringify(filters);
@@ -104,7 +105,8 @@ function loadSessionsIn(delayMs: number): void {
     }, delayMs);
 }
 
-// Loads the sessions that match, after a short delay, because the user may still be typing.
+// Loads the sessions that match. If they are searched by text, waits shortly, because the user may
+// still be typing.
 export function showSessions(wanted: Record<string, string>): void {
     filters = wanted;
     sessionsError.value = ""; // the old message was about other filters

@@ -28,8 +28,8 @@ function flameArguments(chosen: Selection, around: Around | null): string {
     return around.side === "callees" ? `${part}, json_array(:function)` : `${part}, NULL, json_array(:function)`;
 }
 
-// The frames between :left and :right. The full width is :whole, or the time of all roots if :whole
-// is 0.
+// Returns SQL for the frames that begin between :left and :right, without the narrowest. The full
+// width is :whole, or the time of all roots if :whole is 0.
 export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, open_calls, total_ns, self_ns, left_ns
@@ -159,8 +159,8 @@ export function TreeFlame(properties: TreeFlameProperties) {
     );
 }
 
-// Transforms: the time of a hidden function counts for its caller, and recursive calls are folded
-// into one.
+// Returns the ids of the functions that the user has hidden. The time of a hidden function counts
+// for its caller.
 function hiddenFunctions(): string[] {
     return (route.value.parameters.get("hide") ?? "").split(",").filter((id) => /^[0-9]{1,15}$/.test(id));
 }
