@@ -58,7 +58,8 @@ function valuesInAddress(): Values {
     return values;
 }
 
-// A column whose name ends in _ns is shown as a duration. The tooltip has the number.
+// Shows a column whose name ends in _ns as a duration, unless its times are since 1970 or negative.
+// The tooltip has the number.
 function cellText(column: string, value: unknown): string {
     if (value === null) {
         return "NULL";

@@ -17,7 +17,7 @@ interface Point {
     y: number;
 }
 
-// The state at the begin of a press, which a drag is measured from.
+// The state at the start of a press. A drag is measured from it.
 interface Press extends Point {
     view: Window;
     scroll: number;
@@ -103,7 +103,7 @@ function drag(surface: Surface, start: Press, event: PointerEvent): void {
     show(start.view.from - ((event.offsetX - start.x) / picture.width) * length, length);
 }
 
-// Fingers that touch the canvas, and what two of them began with.
+// The fingers that touch the canvas, and where the first two of them began.
 class Fingers {
     private readonly places = new Map<number, Point>();
     private begin: { places: Point[]; view: Window } | null = null;

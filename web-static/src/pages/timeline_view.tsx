@@ -25,7 +25,7 @@ function windowOf(from: string | null, to: string | null): Window | null {
     return first !== null && last !== null && last > first ? { from: first, to: last } : null;
 }
 
-// Returns a window inside of `bounds` that is at least NARROWEST_NS long.
+// Returns a window inside of `bounds` that is at least NARROWEST_NS long, if `bounds` is.
 function clamp(bounds: Window, from: number, length: number): Window {
     const whole = bounds.to - bounds.from;
     const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));

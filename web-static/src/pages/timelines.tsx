@@ -20,8 +20,9 @@ const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
 const ROWS = { rows: 5000 };
 
-// The offset of each session from the first one. By clock: the start in the collector's time if the
-// clocks were compared, else in the device's.
+// Returns SQL for the sessions and their offsets from the first one. By clock, a session begins at
+// its start in the collector's time if the clocks were compared, else in the device's. By mark, the
+// first marks are at the same time.
 function placesSql(ids: string, align: string): string {
     const isMark = align.startsWith("mark:");
     const begun = "coalesce(c.started_collector_ns, s.started_realtime_ns)";
@@ -85,7 +86,8 @@ interface Shown {
     placed: Placed;
 }
 
-// Returns the chosen streams, else the first streams of each session, up to TRACKS_MAX in all.
+// Returns the chosen streams, else the first streams of each session (about TRACKS_MAX in all), and
+// the pinned ones.
 function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
     const wanted = (route.value.parameters.get("streams") ?? "").split(",");
     const chosen = streams.filter((stream) => wanted.includes(String(stream.stream_id)));
