@@ -40,6 +40,7 @@ static sj_status write_file(const char *path, const char *text, sj_error *error)
     return written ? SJ_OK : sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
+/* Fills in `certificate` for the public part of `key`, and signs it with `key` itself. */
 static int describe(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
 {
     static const char name[] = "sojourn-collector";

@@ -18,7 +18,7 @@ typedef struct sj_fleet sj_fleet;
 SJ_MUST_CHECK sj_status sj_fleet_open(const char *path, sj_fleet **fleet, sj_error *error);
 void sj_fleet_close(sj_fleet *fleet);
 
-/* Returns the connection, borrowed, for reading. */
+/* Returns the connection, borrowed. */
 sqlite3 *sj_fleet_database(const sj_fleet *fleet);
 
 /* Creates an enrolment token that one device may use within `hours`. If `for_device` is 0, the

@@ -36,16 +36,16 @@ typedef struct sj_fleet_poll {
     const char *status;    /* JSON object; anything else is stored as an empty one */
 } sj_fleet_poll;
 
-/* Stores the status that a device reports. Ends as failed the commands up to `last_command` that
- * the polling process claimed. If `is_restart`, it also ends those that any other process
- * claimed. No process will send their results. */
+/* Stores the status that a device reports. Ends as failed the sent commands up to `last_command`,
+ * except those that another process claimed. If `is_restart`, ends those as well. No process will
+ * send their results. */
 SJ_MUST_CHECK sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id,
                                            const sj_fleet_poll *poll, sj_error *error);
 
-/* Returns the next command for a process of a device's daemon and marks it as sent. Also returns
- * a command again that was sent but not claimed. Skips commands that another process has
- * claimed. A process without a number (`instance` 0) claims the command by this call. Returns
- * SJ_ENOTFOUND if there is no command, or if the device's token was revoked. */
+/* Returns the next command after `last_command` for a process of a device's daemon, and marks it as
+ * sent. Returns a command again that was sent, unless another process has claimed it. A process
+ * without a number (`instance` 0) claims the command by this call. Returns SJ_ENOTFOUND if there is
+ * no command, or if the device's token was revoked. */
 SJ_MUST_CHECK sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance,
                                       uint64_t last_command, sj_fleet_command *command,
                                       sj_error *error);

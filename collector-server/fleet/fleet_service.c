@@ -406,6 +406,8 @@ static bool throw_out(sj_fleet_service *service, const sj_parked_poll *poll)
     return true;
 }
 
+/* Answers each parked poll for which there is a command, whose device's token was revoked, or whose
+ * time has passed. */
 static void serve_parked(sj_fleet_service *service)
 {
     const bool changed = has_changed(service);
@@ -427,6 +429,8 @@ static void serve_parked(sj_fleet_service *service)
     }
 }
 
+/* Waits up to LOOK_MS for messages. Returns the list of all that have arrived, which the caller
+ * owns. */
 static arrival *wait_for_arrivals(sj_fleet_service *service, bool *stopping)
 {
     struct timespec deadline;

@@ -129,6 +129,8 @@ static sj_status read_step(sj_fleet *fleet, const json_t *progress, const char *
     return sj_fail(error, SJ_EINVAL, "%s: %s", kind, text != NULL ? text : state);
 }
 
+/* Gives the device the step "launch" once its step "prepare" is done. Returns SJ_EAGAIN unless a
+ * step has failed. */
 static sj_status after_preparation(sj_fleet *fleet, const sj_fleet_command *command,
                                    json_t *progress, sj_error *error)
 {
@@ -144,6 +146,8 @@ static sj_status after_preparation(sj_fleet *fleet, const sj_fleet_command *comm
     return status == SJ_OK ? SJ_EAGAIN : status;
 }
 
+/* Stores the session's UUID once the step "launch" is done. Returns SJ_EAGAIN unless the step
+ * has failed. */
 static sj_status after_launch(sj_fleet *fleet, const sj_fleet_command *command, json_t *progress,
                               sj_error *error)
 {

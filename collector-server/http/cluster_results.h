@@ -1,5 +1,5 @@
-/* What a server for a cluster of many labs does in addition: it fetches sums before a route
- * reads them, and sends statements with engine=cluster to the cluster. */
+/* A server for a cluster of many labs fetches sums before a route reads them, and sends statements
+ * with engine=cluster to the cluster. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CLUSTER_RESULTS_H
 #define SJ_COLLECTOR_SERVER_HTTP_CLUSTER_RESULTS_H
 

@@ -40,6 +40,7 @@ struct sj_connection_watch {
     unsigned open_of[BUCKETS]; /* the same by bucket */
 };
 
+/* Returns CLOCK_MONOTONIC in ns, plus `seconds`. */
 static uint64_t in_seconds(unsigned seconds)
 {
     struct timespec now;
@@ -92,6 +93,7 @@ static unsigned bucket_of(struct MHD_Connection *connection)
     return 0;
 }
 
+/* Adds `change` to the numbers of open connections. */
 static void count(sj_connection_watch *watch, const watched *entry, int change)
 {
     watch->open += (unsigned)change;
@@ -114,6 +116,7 @@ static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
            watch->open_of[entry->bucket] > SJ_HTTP_CONNECTIONS_OF_ADDRESS;
 }
 
+/* True if the connection `one` is displaced before `other`. NULL is displaced last. */
 static bool goes_before(const sj_connection_watch *watch, const watched *one, const watched *other)
 {
     if (other == NULL || is_crowding(watch, one) != is_crowding(watch, other)) {

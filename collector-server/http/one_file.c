@@ -86,6 +86,8 @@ static bool holds(const json_t *texts, const char *text)
     return false;
 }
 
+/* Runs the statements of the page and appends their results. Skips those with "isOfEnded" if the
+ * session's state is not in the list "ended". */
 static sj_status answer_all(sqlite3 *database, int64_t session_id, const json_t *asked,
                             const char *state, json_t *panels, sj_error *error)
 {

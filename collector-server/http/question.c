@@ -40,6 +40,8 @@ static bool add_columns(question_result *result, sqlite3_stmt *statement)
     return true;
 }
 
+/* Receives the columns, with `values` false, and then each row (sql_guard.h). Returns false to
+ * stop. */
 static bool add_row(void *context, sqlite3_stmt *statement, bool values)
 {
     question_result *result = context;
@@ -82,6 +84,7 @@ static sj_status bind_session(const question_result *result, sqlite3_stmt *state
     return SJ_OK;
 }
 
+/* Binds a text as an integer or a real number if it has that form, else as text. */
 static void bind_text(sqlite3_stmt *statement, int number, const char *text)
 {
     char *end = NULL;

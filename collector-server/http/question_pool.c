@@ -178,6 +178,8 @@ static sj_status wait_for(const asking *asked, short events, sj_error *error)
     return SJ_OK;
 }
 
+/* Sends or receives exactly `size` bytes. Returns SJ_EIO if the worker has ended, or an error of
+ * wait_for. */
 static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t size,
                           sj_error *error)
 {
@@ -195,6 +197,7 @@ static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t
     return SJ_OK;
 }
 
+/* Sends a question and receives the answer. The caller owns `*result`, which ends with NUL. */
 static sj_status converse(const asking *asked, char *question, sj_question_head *head,
                           char **result, sj_error *error)
 {

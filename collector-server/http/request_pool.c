@@ -33,6 +33,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
+/* True if the client has closed the connection or its sending side. */
 static bool has_left(int socket)
 {
     struct pollfd client = {.fd = socket, .events = POLLRDHUP};
@@ -157,6 +158,7 @@ static sj_request_job *pop_request(sj_request_pool *pool)
     return taken;
 }
 
+/* Makes responses until the pool stops. */
 static void *run_thread(void *context)
 {
     sj_request_pool *pool = context;

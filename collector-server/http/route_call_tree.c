@@ -19,6 +19,7 @@ typedef struct tree_query {
     int64_t offset;
 } tree_query;
 
+/* Reads the first column of the statement's first row, or 0 if it has no row. */
 static sj_status read_number(sqlite3 *database, const char *sql, int64_t first, int64_t second,
                              int64_t *number, sj_error *error)
 {

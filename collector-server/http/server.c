@@ -191,6 +191,8 @@ static void free_exchange(exchange *held)
     free(held);
 }
 
+/* Gives the request to the request pool, which suspends the connection until the response is
+ * made. */
 static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *request,
                            const sj_route *route)
 {
@@ -204,6 +206,8 @@ static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *re
                                 "the server is stopping");
 }
 
+/* Queues the response to a complete request. Runs again when the request pool has made the
+ * response, and then sends it. */
 static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
                                    const char *path, const sj_visitor *visitor, exchange *held)
 {
@@ -226,6 +230,8 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
+/* libmicrohttpd calls this with the headers, then with each piece of the body, then without a
+ * piece. It calls once more when a suspended connection resumes. */
 static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
                                       const char *upload, size_t *upload_size,

@@ -26,6 +26,8 @@ export function prepare<T>(key: string, load: () => Promise<T>): void {
     }
 }
 
+// Uses the answer that was requested early, if there is one. If that request fails, sends a new
+// one.
 function loadOnce<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const answer = coming.get(key) as Promise<T> | undefined;
     coming.delete(key);

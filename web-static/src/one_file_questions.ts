@@ -56,6 +56,7 @@ export function questionsOf(chosen: Selection): Question[] {
     ];
 }
 
+// Returns what build.mjs embeds: the statements for all calls, and the values of their parameters.
 export function questionsOfAll(): { ended: string[]; values: typeof EVERYTHING; questions: Question[] } {
     return { ended: ENDED, values: EVERYTHING, questions: questionsOf(readSelection(new URLSearchParams())) };
 }

@@ -130,6 +130,7 @@ interface TreeFrame extends Frame {
     about: TreeRow;
 }
 
+// Returns the total time on one side, with ~ if it is an estimate.
 function totalOf(row: TreeRow, side: Side): string {
     return estimated(row[`total_ns_${side}`], row[`error_ns_${side}`] !== null);
 }

@@ -27,7 +27,7 @@ FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING 
 JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
 GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
 
-// The same heat map in the cluster's SQL, for all labs. A time is the middle of its histogram bin.
+// This heat map in the cluster's SQL, for all labs. A time is the middle of its histogram bin.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
           + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
@@ -42,8 +42,8 @@ FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uni
       GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
-// What the collector itself knows about each device: its sessions and lost calls, and the error of
-// its latest clock comparison.
+// Reads from the collector about each device: its sessions and lost calls, and the error of its latest
+// clock comparison.
 const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
        (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
        (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 

@@ -262,6 +262,8 @@ export function prepareTimeline(id: string, changes: number, isWhole: boolean): 
     whole?.answer.catch(() => (whole = null));
 }
 
+// Returns the answer that prepareTimeline requested, if it is of this session and the window shows
+// everything. It can be used only once.
 function claimWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
     const prepared = whole;
     whole = null;
@@ -342,6 +344,7 @@ function withoutBars(stream: Stream, problem: string): Track {
     return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, levels: 1, problem, truncated: false };
 }
 
+// Moves the bars of a track by `offset` ns.
 function moved(track: Track, offset: number): Track {
     const bars = track.bars.map((bar) => ({ ...bar, left: bar.left + offset, right: bar.right + offset }));
     return offset === 0 ? track : { ...track, bars };
