@@ -6,6 +6,7 @@ import { askSql, rowsOf, type SqlAnswer } from "./api";
 const KEPT = 80;
 const kept = new Map<string, unknown>();
 
+// Adds an answer to the cache. Drops the oldest one if the cache is full.
 function keep(key: string, value: unknown): void {
     kept.delete(key);
     kept.set(key, value);

@@ -19,6 +19,7 @@ let isOpen = false;
 let token = "";
 let close: (() => void) | null = null; // closes the link; null if there is none
 
+// Returns the part of a notice that a tab with this session gets, or null.
 function noticeFor(session: string, notice: Notice): Notice | null {
     if (notice.kind !== "sessions" || session === "") {
         return notice;

@@ -1,4 +1,5 @@
-// Keys that work on every page, and keys of one page that need no focus. Tables and trees handle and explain their own keys.
+// Keys that work on every page, and keys of one page that need no focus. Tables and trees handle
+// and explain their own keys.
 import { navigate, route, setParameters } from "./router";
 import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 

@@ -98,6 +98,7 @@ async function loadSessions(): Promise<void> {
     }
 }
 
+// Loads the sessions after a delay, unless a load is already waiting.
 function loadSessionsIn(delayMs: number): void {
     reload ??= setTimeout(() => {
         reload = undefined;
@@ -116,6 +117,7 @@ export function showSessions(wanted: Record<string, string>): void {
 // Counts the changes that this page made to sessions.
 export const changesMade = signal(0);
 
+// Loads the list again after this page has changed sessions.
 export function reloadSessions(): void {
     changesMade.value++;
     loadSessionsIn(0);
@@ -146,6 +148,7 @@ function adopt(changed: Session[]): void {
     }
 }
 
+// Makes all pages load their data again, because events may have been missed.
 function reloadAll(): void {
     resyncs.value++;
     isFollowing.value = true;
@@ -158,6 +161,8 @@ function reloadList(): void {
     }
 }
 
+// Handles a notice of the event stream. Its first connection reloads only the list of sessions. A
+// later connection reloads all pages.
 function handleNotice(notice: Notice): void {
     if (notice.kind === "sessions") {
         adopt((parse(notice.data) as { items: Session[] }).items);
@@ -182,6 +187,7 @@ let missedEvents = true; // true if the visible data may be older than the event
 
 declare const EVENTS_WORKER: string; // address of the worker, inserted by build.mjs
 
+// Handles a message of the shared worker: a notice, or the token of another tab.
 function receive(message: WorkerMessage): void {
     if (message.kind !== "token") {
         handleNotice(message);
@@ -193,6 +199,7 @@ function receive(message: WorkerMessage): void {
     isTokenKnown.value = true;
 }
 
+// Opens an event stream for this tab only. Opens it again when the token changes.
 function listenAlone(): void {
     isTokenKnown.value = true;
     effect(() => openLink(token.value, handleNotice));

@@ -20,6 +20,8 @@ interface Around {
     side: "callers" | "callees";
 }
 
+// Returns the arguments of flame(). With `around`, it gives only the callees or the callers of that
+// function.
 function flameArguments(chosen: Selection, around: Around | null): string {
     if (around === null) {
         return treeArguments(chosen);
@@ -58,6 +60,7 @@ interface PathFrame extends Frame {
     about: FlameRow;
 }
 
+// Returns the total time of the roots.
 export function widthOf(rows: readonly FlameRow[]): number {
     return rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
 }
@@ -84,6 +87,7 @@ interface TreeFlameProperties {
     label: string;
 }
 
+// Loads the frames. If the user has zoomed to a frame, also loads the narrow frames below it.
 function useFrames({ session, changes, chosen, around }: TreeFlameProperties) {
     const [, left, right] = (route.value.parameters.get("frame") ?? "").split("-");
     const sql = flameSql(chosen, around ?? null);

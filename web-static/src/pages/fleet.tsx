@@ -42,8 +42,8 @@ FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uni
       GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
-// Reads from the collector about each device: its sessions and lost calls, and the error of its latest
-// clock comparison.
+// Reads from the collector about each device: its sessions and lost calls, and the error of its
+// latest clock comparison.
 const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
        (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
        (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
@@ -274,6 +274,7 @@ function clockOf(error: number | string, uncertainty: number): string {
     return `${duration(Math.abs(ns))} ${ns < 0 ? "ahead of" : "behind"} the collector's, ± ${duration(uncertainty)}`;
 }
 
+// Returns the text that replaces a value until it is loaded, or after loading has failed.
 function unknown({ problem }: { problem: string }): string {
     return problem ? "unknown" : "…";
 }

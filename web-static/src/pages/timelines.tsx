@@ -69,6 +69,8 @@ function certainty(place: Place, align: string): string {
     return `± ${duration(place.uncertainty_ns)}; the device's was ${duration(Math.abs(error))} ${side}`;
 }
 
+// Says how accurate a session's clock is, beside the name of its track. Returns "" unless sessions
+// are aligned by clock.
 function onTrack(place: Place, align: string): string {
     if (align !== "") {
         return "";
@@ -100,6 +102,7 @@ function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
     return withPinned(chosen.length > 0 ? chosen : first, streams);
 }
 
+// Combines sessions with their streams. Leaves out sessions without an offset or without streams.
 function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[] {
     return places.flatMap((place) => {
         const own = streams.filter((stream) => stream.session_id === place.session_id);
@@ -109,6 +112,7 @@ function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[]
     });
 }
 
+// Returns the time from the first call of all sessions to the last one, in the timeline's time.
 function spanOf(shown: readonly Shown[]): Window | null {
     return shown.length === 0
         ? null
