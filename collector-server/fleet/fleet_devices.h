@@ -41,7 +41,7 @@ SJ_MUST_CHECK sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const j
 /* Sets a device's daily quota, on behalf of the user `by`. `quota` may have `bytes`, `sessions`,
  * or `unlimited`; the collector's default replaces a missing limit. An empty `quota` removes the
  * device's own. Bytes and sessions counted earlier today still count. Returns SJ_EINVAL if
- * `unlimited` is not alone. */
+ * `unlimited` is combined with a limit. */
 SJ_MUST_CHECK sj_status sj_fleet_set_quota(sj_fleet *fleet, int64_t device_id, const json_t *quota,
                                            const char *by, sj_error *error);
 

@@ -35,8 +35,8 @@ enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned statu
                                const char *message);
 
 /* Sends an embedded file: compressed if the client accepts gzip, or 304 if the client knows its
- * ETag. If a page of another site has linked to the file, always sends its bytes, not to be
- * cached. The header Server-Timing then tells the dashboard to wait for its user before it
+ * ETag. If a page of another site has linked to the file, sends its bytes in any case, and
+ * forbids caching. The header Server-Timing then tells the dashboard to wait for its user before it
  * requests any data. */
 enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset);
 

@@ -15,7 +15,7 @@ typedef struct sj_session_filters {
     const char *tag;   /* KEY=VALUE */
     const char *mark;
     int64_t since_ms; /* earliest start, since the Unix epoch by the device's clock; 0: any */
-    int64_t until_ms; // latest start, by the same clock; 0: any
+    int64_t until_ms; /* starts before this time, by the same clock; 0: any */
 } sj_session_filters;
 
 /* Reads the filters of a request. Returns SJ_EINVAL with a message that names the invalid
