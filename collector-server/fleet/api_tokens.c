@@ -21,7 +21,8 @@ static sj_status failed(sqlite3 *database, sj_error *error)
                    "the tokens cannot be changed: %s", sqlite3_errmsg(database));
 }
 
-/* A name is printed in lists and audits, so it is a word of plain letters. */
+/* True if a token may have this name. Lists and the audit print it as one word. "admin" and "ui"
+ * are reserved. */
 static bool is_name(const char *name)
 {
     const size_t length = strlen(name);
@@ -116,7 +117,7 @@ void sj_token_reader_close(sj_token_reader *reader)
     free(reader);
 }
 
-/* Copies the row of a token with a role that this version knows. */
+/* Copies the token of a row. Returns false if this version does not know its role. */
 static bool read_token(sqlite3_stmt *row, sj_api_token *token)
 {
     const char *name = (const char *)sqlite3_column_text(row, 1);

@@ -16,8 +16,8 @@ static sj_status failed(sqlite3 *database, sj_error *error)
                    "the audit cannot be written: %s", sqlite3_errmsg(database));
 }
 
-/* Removes rows of SQL that are older than the newest `SQL_ROWS_KEPT` rows. Others stay for ever, so
- * that many questions cannot hide an action. */
+/* Removes rows of the action 'sql' that are older than the newest `SQL_ROWS_KEPT` rows of the
+ * audit. Rows of other actions stay for ever, so that many queries cannot push them out. */
 static sj_status forget_sql(sqlite3 *database, int64_t newest, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;

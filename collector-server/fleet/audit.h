@@ -10,8 +10,8 @@
 typedef struct sj_audit_entry {
     const char *who;     /* "token:NAME", or NULL: the user of this process, as "user:NAME" */
     const char *peer;    /* address of the client; "": the command line */
-    const char *action;  /* a word of the actions that the table's description lists */
-    const char *object;  /* what it was done to */
+    const char *action;  /* one of the actions in the description of the table */
+    const char *object;  /* what the action changed or read */
     const char *outcome; /* "done", or why it failed */
 } sj_audit_entry;
 

@@ -40,13 +40,14 @@ static sj_status write_file(const char *path, const char *text, sj_error *error)
     return written ? SJ_OK : sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
+/* Fills in `certificate` for the public part of `key`, and signs it with `key` itself. */
 static int describe(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
 {
     static const char name[] = "sojourn-collector";
     uint8_t serial[8];
     uint8_t key_id[20];
     size_t key_id_bytes = sizeof(key_id);
-    /* Valid from a day ago, because clocks of devices may be late. */
+    /* The validity starts a day ago, because a device's clock may be slow. */
     const time_t from = time(NULL) - 86400;
     int result = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
     serial[0] &= 0x7f;
@@ -69,7 +70,8 @@ static int describe(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
                       : gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0);
 }
 
-/* Terminates a PEM text with NUL, which GnuTLS does not count. */
+/* Writes the NUL after a PEM text, which GnuTLS does not count in `size`. Does nothing if
+ * `result` is an error. Returns `result`. */
 static int write_pem(int result, char *pem, size_t size)
 {
     if (result >= 0) {
@@ -110,8 +112,9 @@ static sj_status make_pair(char *certificate, char *key, sj_error *error)
                : sj_fail(error, SJ_EIO, "cannot make a certificate: %s", gnutls_strerror(result));
 }
 
-/* Checks that only this user or root owns a file: the owner of the key can sign as this collector.
- * `forbidden` are mode bits. A key that a group may read is common (ssl-cert). */
+/* Returns SJ_EPERM if a user other than this one and root owns the file: the owner of the key
+ * can sign as this collector. Also returns SJ_EPERM if the file has any mode bit of `forbidden`.
+ * Callers allow the group to read the key, because Debian's ssl-cert is set up so. */
 static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error)
 {
     struct stat about;

@@ -183,7 +183,7 @@ static bool is_map(const json_t *value, bool is_of_tags)
     return true;
 }
 
-/* Reads the document as a device does. */
+/* Checks a policy as a device would: the name of a shipped policy, or a whole document. */
 static sj_status check_policy(const json_t *value, sj_error *error)
 {
     sj_policy policy;

@@ -12,8 +12,8 @@
 /* The place where a command runs. */
 typedef enum sj_command_place {
     SJ_COMMAND_ON_DEVICE,
-    SJ_COMMAND_IN_COLLECTOR, /* in the collector, in the background: `export` */
-    SJ_COMMAND_AT_ONCE, /* in the collector, at once: `tags` and `policy` change its own tables */
+    SJ_COMMAND_IN_COLLECTOR, /* in the collector, in the background: `export`, `record` */
+    SJ_COMMAND_AT_ONCE,      /* in the collector, at once: `tags`, `quota`, `policy` */
     SJ_COMMAND_INTERNAL /* on the device, but only the collector gives it: `policies`, `write` */
 } sj_command_place;
 
@@ -49,7 +49,8 @@ typedef struct sj_command_kind {
 /* All commands. The last one has the name NULL. */
 extern const sj_command_kind sj_command_kinds[];
 
-/* Returns the command of that name, or NULL with SJ_EUNSUPPORTED in `error`. */
+/* Returns the command of that name, or NULL with SJ_EUNSUPPORTED in `error`. Internal commands
+ * count as unknown. */
 const sj_command_kind *sj_command_kind_find(const char *name, sj_error *error);
 
 /* Checks arguments. Returns SJ_EINVAL with a message that names the field and what it must be.

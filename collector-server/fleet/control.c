@@ -19,6 +19,7 @@ typedef struct giving {
     json_t *given;
 } giving;
 
+/* Appends a command that was stored, with its device, to the response. */
 static sj_status note_given(giving *all, int64_t command_id, sj_error *error)
 {
     sqlite3_stmt *statement;
@@ -53,6 +54,8 @@ static sj_status add_command(giving *all, int64_t device_id, int64_t *command_id
     return note_given(all, *command_id, error);
 }
 
+/* Stores the command as finished, because the collector itself changes the tags. Then sends the
+ * device the policies that its new tags select. */
 static sj_status tag_device(giving *all, int64_t device_id, sj_error *error)
 {
     int64_t command_id = 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    RETURNS_OF_A_COPY = 2, /* polls of one process after polls of another one, which prove a copy */
+    RETURNS_OF_A_COPY = 2, /* so many returns of one process prove a copy */
     NEWS_MS = 600000,
     SILENT_MS = 120000 /* more than twice the time between the polls of a process */
 };
@@ -102,9 +102,9 @@ static process *find_process(device *polled, int64_t instance)
     return NULL;
 }
 
-/* Adds an entry, or replaces one whose process has not polled for SILENT_MS. Returns NULL if all
- * are in use: among more copies than entries, those that have one prove the copy. If a new process
- * always replaced another, no process would ever return. */
+/* Adds an entry. If all are in use, replaces the one whose poll is oldest, unless that poll is
+ * newer than SILENT_MS. Then it returns NULL: the remembered processes prove the copy. Replacing
+ * a polling process would let no process return if there are more copies than entries. */
 static process *add_process(device *polled, int64_t instance, uint64_t now_ms)
 {
     process *place = polled->count < SJ_DEVICE_INSTANCES_MAX ? &polled->processes[polled->count++]
@@ -119,7 +119,8 @@ static process *add_process(device *polled, int64_t instance, uint64_t now_ms)
     return place;
 }
 
-/* Notes a poll of a process, and returns how often it came after a poll of another one. */
+/* Notes a poll of a process. Returns how many polls of the process came after a poll of another
+ * process, or 0 if this poll did not. `*is_new` is true if the process is unknown. */
 static unsigned count_returns(device *polled, int64_t instance, uint64_t now_ms, bool *is_new)
 {
     const bool is_again = polled->last_instance == instance && polled->has_polled;
@@ -148,8 +149,8 @@ sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int
     }
     const unsigned returns = count_returns(polled, instance, now_ms, &is_new);
     const bool is_copied = polled->proved_ms != 0 && now_ms - polled->proved_ms < NEWS_MS;
-    /* A daemon without a number proves nothing. All such daemons look the same, as before an update
-     * and after its rollback. */
+    /* Instance 0 proves nothing: all daemons that send no number share it, so a daemon that is
+     * updated and rolled back returns to it. */
     verdict.is_proof = instance != 0 && returns >= RETURNS_OF_A_COPY;
     verdict.is_news = verdict.is_proof && !is_copied;
     verdict.is_restart = is_new && !is_copied;

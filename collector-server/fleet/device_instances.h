@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maximum number of remembered processes per device. A new process replaces one that has
- * not polled for two minutes. Without such a one, it is not remembered. */
+/* Maximum number of remembered processes per device. A new process replaces one that has not
+ * polled for two minutes. If there is none, the new process is not remembered. */
 enum { SJ_DEVICE_INSTANCES_MAX = 8 };
 
 typedef struct sj_device_instances sj_device_instances;
@@ -21,7 +21,7 @@ typedef struct sj_device_instances sj_device_instances;
 typedef struct sj_instance_verdict {
     bool is_restart; /* the process polls for the first time, and the device has no known copy */
     bool is_proof;   /* this poll shows that two processes poll in turn */
-    bool is_news;    /* `is_proof`, for the first time in 10 minutes */
+    bool is_news;    /* `is_proof`, and the previous proof is at least 10 minutes old */
 } sj_instance_verdict;
 
 /* Returns an empty table, which sj_device_instances_free frees; NULL if out of memory. */

@@ -14,8 +14,8 @@
 
 typedef struct sj_export_jobs sj_export_jobs;
 
-/* Starts the thread for an existing database; sj_export_jobs_stop ends it. Returns SJ_EIO or
- * SJ_ENOMEM. */
+/* Starts the thread for an existing database; sj_export_jobs_stop ends it. Returns SJ_EIO,
+ * SJ_ENOMEM, or the errors of sj_fleet_open. */
 SJ_MUST_CHECK sj_status sj_export_jobs_start(const char *database, sj_export_jobs **maker,
                                              sj_error *error);
 

@@ -130,8 +130,8 @@ static sj_status put_device(sj_fleet *fleet, const Sojourn__Hello *hello, int64_
     return sj_fleet_read_number(fleet, statement, device_id, error);
 }
 
-/* Finds the invitation of this token, if it admits a device with this UUID. `*is_takeover`: the
- * device has had a token before. Changes nothing. */
+/* Finds the invitation of this token. Returns SJ_EPERM if there is none, or if it does not admit
+ * a device with this UUID. `*is_takeover` is true if the device has had a token before. */
 static sj_status find_invitation(sj_fleet *fleet, const Sojourn__Hello *hello,
                                  int64_t *enrolment_id, bool *is_takeover, sj_error *error)
 {

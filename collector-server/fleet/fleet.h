@@ -18,7 +18,7 @@ typedef struct sj_fleet sj_fleet;
 SJ_MUST_CHECK sj_status sj_fleet_open(const char *path, sj_fleet **fleet, sj_error *error);
 void sj_fleet_close(sj_fleet *fleet);
 
-/* Returns the connection, borrowed, for reading. */
+/* Returns the connection, borrowed. */
 sqlite3 *sj_fleet_database(const sj_fleet *fleet);
 
 /* Creates an enrolment token that one device may use within `hours`. If `for_device` is 0, the
@@ -26,9 +26,10 @@ sqlite3 *sj_fleet_database(const sj_fleet *fleet);
 SJ_MUST_CHECK sj_status sj_fleet_invite(sj_fleet *fleet, unsigned hours, int64_t for_device,
                                         char token[SJ_SECRET_TEXT_BYTES], sj_error *error);
 
-/* Uses up an enrolment token and gives the device its own token. Returns SJ_EPERM if the enrolment
- * token is unknown, used, expired, or for another device. Also returns SJ_EPERM if it is for a new
- * device, and this one has been enrolled.
+/* Uses up an enrolment token and gives the device its own token. Returns SJ_EPERM if the
+ * enrolment token is unknown, used, expired, or for another device. Also returns SJ_EPERM if it
+ * is for a new device, and this one has been enrolled. Returns SJ_ELIMIT if the device has too
+ * many tags.
  *
  * A device that enrols again, by an invitation made for it, gets a new token. The old token ends,
  * and the takeover is recorded. `*namesakes` is the number of other devices with the same name. */

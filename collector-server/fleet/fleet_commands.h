@@ -36,15 +36,16 @@ typedef struct sj_fleet_poll {
     const char *status;    /* JSON object; anything else is stored as an empty one */
 } sj_fleet_poll;
 
-/* Stores the status that a device reports. Ends as failed the commands up to `last_command` that
- * the polling process claimed, or after a restart any process: nothing will send their results. */
+/* Stores the status that a device reports. Ends as failed the sent commands up to `last_command`,
+ * except those that another process claimed. If `is_restart`, ends those as well. No process will
+ * send their results. */
 SJ_MUST_CHECK sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id,
                                            const sj_fleet_poll *poll, sj_error *error);
 
-/* Returns the next command for a process of a device's daemon and marks it as sent. Also returns a
- * command again that was sent but not claimed. Skips those that another process has claimed. A
- * process without a number (`instance` 0) claims the command by this call. Returns SJ_ENOTFOUND if
- * there are none, or if the device's token was revoked. */
+/* Returns the next command after `last_command` for a process of a device's daemon, and marks it as
+ * sent. Returns a command again that was sent, unless another process has claimed it. A process
+ * without a number (`instance` 0) claims the command by this call. Returns SJ_ENOTFOUND if there is
+ * no command, or if the device's token was revoked. */
 SJ_MUST_CHECK sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance,
                                       uint64_t last_command, sj_fleet_command *command,
                                       sj_error *error);
@@ -59,11 +60,12 @@ SJ_MUST_CHECK sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64
  * each device. */
 SJ_MUST_CHECK sj_status sj_fleet_note_copy(sj_fleet *fleet, int64_t device_id, sj_error *error);
 
-/* Returns the next command after `after` that the collector carries out itself. */
+/* Returns the next command after `after` that the collector carries out itself, or SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_fleet_next_for_collector(sj_fleet *fleet, int64_t after,
                                                     sj_fleet_command *command, sj_error *error);
 
-/* Stores a result. A second result for the same command changes nothing. */
+/* Stores the result of a command that was sent, prepared, or timed out. A second result for the
+ * same command changes nothing. */
 SJ_MUST_CHECK sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint64_t command_id,
                                         bool failed, const char *result, sj_error *error);
 
@@ -71,7 +73,8 @@ SJ_MUST_CHECK sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint
 SJ_MUST_CHECK sj_status sj_fleet_note_file(sj_fleet *fleet, int64_t command_id, int64_t bytes,
                                            sj_error *error);
 
-/* Returns SJ_OK if the device was sent a command that carries this file, else SJ_EPERM. */
+/* Returns SJ_OK if an open `write` command, which the device was sent, carries this file.
+ * Returns SJ_EPERM otherwise. */
 SJ_MUST_CHECK sj_status sj_fleet_may_fetch(sj_fleet *fleet, int64_t device_id, uint64_t file,
                                            sj_error *error);
 

@@ -1,4 +1,4 @@
-/* Finds devices by name, id or tag, and changes tags. */
+/* Finds devices by name, id or tag. Changes their tags and quotas. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_DEVICES_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_DEVICES_H
 
@@ -27,7 +27,8 @@ SJ_MUST_CHECK sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted
                                              int64_t *device_id, sj_error *error);
 
 /* Finds "all", "tag:KEY", "tag:KEY=VALUE", or one device as sj_fleet_find_device does. The first
- * three contain only devices with a valid token, and may be empty. Returns SJ_ELIMIT. */
+ * three contain only devices with a valid token, and may be empty. The caller deinits `set`.
+ * Returns SJ_ELIMIT for more than SJ_FLEET_SET_MAX devices, and SJ_EINVAL for an invalid tag. */
 SJ_MUST_CHECK sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *set,
                                           sj_error *error);
 void sj_fleet_set_deinit(sj_fleet_set *set);
@@ -37,9 +38,10 @@ void sj_fleet_set_deinit(sj_fleet_set *set);
 SJ_MUST_CHECK sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes,
                                      sj_error *error);
 
-/* Sets a device's quota of a day, on behalf of the user `by`. `quota` may have `bytes`, `sessions`,
- * or `unlimited`; what it lacks is the collector's default. Without members the device has no quota
- * of its own. Use that was counted today still counts. */
+/* Sets a device's daily quota, on behalf of the user `by`. `quota` may have `bytes`, `sessions`,
+ * or `unlimited`; the collector's default replaces a missing limit. An empty `quota` removes the
+ * device's own. Bytes and sessions counted earlier today still count. Returns SJ_EINVAL if
+ * `unlimited` is combined with a limit. */
 SJ_MUST_CHECK sj_status sj_fleet_set_quota(sj_fleet *fleet, int64_t device_id, const json_t *quota,
                                            const char *by, sj_error *error);
 

@@ -11,7 +11,7 @@ struct sj_fleet {
 /* Returns CLOCK_REALTIME in ns. */
 int64_t sj_fleet_now_ns(void);
 
-/* Fails with SQLite's last error. */
+/* Writes SQLite's last error to `error`, and returns its status. */
 sj_status sj_fleet_failed(const sj_fleet *fleet, sj_error *error);
 
 /* Compiles a statement. The next two functions finalise it. */

@@ -113,7 +113,7 @@ static void send_ack(sj_fleet_service *service, const sj_edge_message *message, 
     send_reply(service, message, SJ_FRAME_ACK, &ack.base);
 }
 
-/* Answers a poll with the next command. Returns false if there are none. */
+/* Answers a poll with the next command. Returns false if there is none, or if it cannot be read. */
 static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_error error = {0};
@@ -132,7 +132,7 @@ static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
     return true;
 }
 
-/* Answers the poll that a new one of the same device replaces. */
+/* Answers the parked poll that a new poll of the same device replaces. */
 static void drop_older(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_parked_poll older;
@@ -239,7 +239,7 @@ static void handle_result(sj_fleet_service *service, const sj_edge_message *mess
     send_ack(service, message, status, error.text);
 }
 
-/* Renews the passes. True if they changed. */
+/* Renews the passes. Returns true if they changed. */
 static bool renew_passes(sj_fleet_service *service)
 {
     const bool changed =
@@ -255,7 +255,7 @@ static void handle_enrolment(sj_fleet_service *service, const sj_edge_message *m
     int64_t namesakes = 0;
     Sojourn__Enrolled body = SOJOURN__ENROLLED__INIT;
     body.status = sj_fleet_enrol(service->fleet, hello, token, &namesakes, &error);
-    /* The device connects with its token at once. */
+    /* The device connects with its new token at once. */
     service->passes_changed = renew_passes(service) || service->passes_changed;
     if (body.status == SJ_OK && namesakes != 0) {
         sj_fail(
@@ -268,7 +268,8 @@ static void handle_enrolment(sj_fleet_service *service, const sj_edge_message *m
     send_reply(service, message, SJ_FRAME_ENROLLED, &body.base);
 }
 
-/* Reads the requested part of a file. Returns SJ_EIO if the file is gone. */
+/* Reads the requested part of a file. Returns SJ_EIO if the file is gone or shorter than the
+ * offset. */
 static sj_status read_part(sj_fleet_service *service, const Sojourn__Fetch *fetch,
                            Sojourn__Part *part, size_t *bytes, sj_error *error)
 {
@@ -380,8 +381,8 @@ static bool has_changed(sj_fleet_service *service)
     return changed;
 }
 
-/* True if a command is queued or sent. Otherwise parked polls need no check: the ingest writes to
- * the database all the time. */
+/* True if a command is queued or sent. Without one, parked polls need no check, although the
+ * ingest changes the database all the time. */
 static bool has_open_commands(sj_fleet_service *service)
 {
     sqlite3_stmt *statement = NULL;
@@ -405,6 +406,8 @@ static bool throw_out(sj_fleet_service *service, const sj_parked_poll *poll)
     return true;
 }
 
+/* Answers each parked poll for which there is a command, whose device's token was revoked, or whose
+ * time has passed. */
 static void serve_parked(sj_fleet_service *service)
 {
     const bool changed = has_changed(service);
@@ -426,6 +429,8 @@ static void serve_parked(sj_fleet_service *service)
     }
 }
 
+/* Waits up to LOOK_MS for messages. Returns the list of all that have arrived, which the caller
+ * owns. */
 static arrival *wait_for_arrivals(sj_fleet_service *service, bool *stopping)
 {
     struct timespec deadline;

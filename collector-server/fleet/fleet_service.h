@@ -1,5 +1,5 @@
 /* The fleet service: checks HELLOs, enrols devices, and gives commands to devices that wait for
- * them. It is one thread. The ingest gets its gate and carries its messages on the edge. */
+ * them. It has one thread. The ingest calls it through its gate. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 
@@ -12,14 +12,16 @@ typedef struct sj_fleet_service_options {
     bool requires_tokens; /* false: devices that never enrolled may send sessions */
 } sj_fleet_service_options;
 
+/* Starts the thread of the service; sj_fleet_service_free frees it. Returns SJ_ENOMEM, SJ_EIO,
+ * or the errors of sj_fleet_open. */
 SJ_MUST_CHECK sj_status sj_fleet_service_start(const sj_fleet_service_options *options,
                                                sj_fleet_service **service, sj_error *error);
 
 /* Returns the gate, which the ingest must be started with. */
 sj_ingest_gate sj_fleet_service_gate(sj_fleet_service *service);
 
-/* Answers all waiting polls and ends the thread. The ingest must still run. From then on, it drops
- * frames for the fleet. */
+/* Answers all waiting polls and ends the thread. The ingest must still run. The service refuses
+ * later frames. */
 void sj_fleet_service_stop(sj_fleet_service *service);
 
 /* Frees the service. The ingest must have been stopped before. */

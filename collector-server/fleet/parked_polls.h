@@ -23,9 +23,10 @@ typedef struct sj_parked_polls {
 /* Adds a copy of `poll`. Returns false if too many polls wait, or if out of memory. */
 bool sj_parked_polls_add(sj_parked_polls *polls, const sj_parked_poll *poll);
 
-/* Removes the poll that `poll` replaces, and copies it to `older`. That is a poll of the same
- * process, whose connection has ended. If there are SJ_PARKED_OF_A_DEVICE_MAX polls of other
- * processes, it is the oldest. Returns false if `poll` replaces nothing. */
+/* Removes the poll that `poll` replaces, and copies it to `older`. This is the earlier poll of
+ * the same process, whose connection has ended. If SJ_PARKED_OF_A_DEVICE_MAX other processes of
+ * the device wait, it is the poll with the earliest deadline. Returns false if `poll` replaces
+ * nothing. */
 bool sj_parked_polls_pop_older(sj_parked_polls *polls, const sj_parked_poll *poll,
                                sj_parked_poll *older);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads `*state` of a command and its result as an object: {"text": ...} if it is not JSON. */
+/* Reads a command's state and its result. A result that is not JSON becomes {"text": result}. */
 static sj_status read_row(sj_fleet *fleet, int64_t command_id, char state[16], json_t **result,
                           sj_error *error)
 {
@@ -62,8 +62,8 @@ void sj_record_job_reach(json_t *progress, const char *state)
     json_object_set_new(at, state, json_integer(sj_fleet_now_ns()));
 }
 
-/* Returns the arguments of a step. Both steps lack the arguments for the collector. "prepare" gets
- * only those of the program. */
+/* Returns the arguments of a step. "prepare" gets those of the program. "launch" gets all except
+ * those for the collector, and "prepared". */
 static json_t *arguments_of_step(const sj_fleet_command *command, const char *kind)
 {
     static const char *const of_collector[] = {"to", "format"};
@@ -129,6 +129,8 @@ static sj_status read_step(sj_fleet *fleet, const json_t *progress, const char *
     return sj_fail(error, SJ_EINVAL, "%s: %s", kind, text != NULL ? text : state);
 }
 
+/* Gives the device the step "launch" once its step "prepare" is done. Returns SJ_EAGAIN unless a
+ * step has failed. */
 static sj_status after_preparation(sj_fleet *fleet, const sj_fleet_command *command,
                                    json_t *progress, sj_error *error)
 {
@@ -144,6 +146,8 @@ static sj_status after_preparation(sj_fleet *fleet, const sj_fleet_command *comm
     return status == SJ_OK ? SJ_EAGAIN : status;
 }
 
+/* Stores the session's UUID once the step "launch" is done. Returns SJ_EAGAIN unless the step
+ * has failed. */
 static sj_status after_launch(sj_fleet *fleet, const sj_fleet_command *command, json_t *progress,
                               sj_error *error)
 {
@@ -158,8 +162,8 @@ static sj_status after_launch(sj_fleet *fleet, const sj_fleet_command *command, 
     return status == SJ_OK ? SJ_EAGAIN : status;
 }
 
-/* Checks the session. It counts as recording once blocks of it are stored. Returns SJ_OK once it is
- * complete. */
+/* Checks the session. Its state becomes "recording" once a block of it is stored or it has
+ * ended. Returns SJ_OK once it has ended. */
 static sj_status after_start(sj_fleet *fleet, const sj_fleet_command *command, json_t *progress,
                              sj_error *error)
 {

@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 /* Carries out the next step, if possible. Returns SJ_OK if the session is complete and can be
- * exported; `*progress` names it, and the caller releases it. Returns SJ_EAGAIN if the caller must
- * call again later. Any other status: a step has failed, as `error` says. Not thread-safe. */
+ * exported; `*progress` names it, and the caller releases it. Returns SJ_EAGAIN if the caller
+ * must call again later. Returns any other status if a step has failed. Not thread-safe. */
 SJ_MUST_CHECK sj_status sj_record_job_step(sj_fleet *fleet, const sj_fleet_command *command,
                                            json_t **progress, sj_error *error);
 

@@ -1,5 +1,5 @@
-/* Passes: the devices that may send at present. They are in memory, so that each frame of each
- * connection can be checked.
+/* Passes (grants): each lets one device send frames. They are in memory, so that each frame of
+ * each connection can be checked.
  *
  * A pass is the number of the event that admitted a device (table `token_events`). It is valid
  * until the device's token is revoked, or the device enrols again. Thread-safe, but only one thread
@@ -16,15 +16,17 @@
 
 typedef struct sj_session_grants sj_session_grants;
 
-/* Returns an empty set, or NULL if out of memory. */
+/* Returns a set without passes, or NULL if out of memory. */
 sj_session_grants *sj_session_grants_new(void);
 void sj_session_grants_free(sj_session_grants *passes);
 
-/* Reads new events from the database. True if there were any. */
+/* If the database has new events, reads all valid passes again and returns true. Returns false
+ * if there are no new events, or on an error. The next call tries again after an error. */
 bool sj_session_grants_renew(sj_session_grants *passes, sqlite3 *database);
 
-/* Returns the pass of the device with this token. Returns 0 if the device is unknown or revoked, or
- * has another token. Takes the same time in every case. Does not read the database. */
+/* Returns the pass of the device with this token. Returns 0 if the device is unknown or revoked,
+ * or has another token. The time does not depend on how much of a wrong token is correct. Does
+ * not read the database. */
 int64_t sj_session_grants_judge(sj_session_grants *passes, const uint8_t uuid[SJ_DEVICE_ID_BYTES],
                                 const uint8_t token_hash[SJ_SECRET_HASH_BYTES]);
 

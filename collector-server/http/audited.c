@@ -36,8 +36,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* True if this token ran the statement in this hour. Remembers the latest statements only, so that
- * a forgotten one gets one row more. */
+/* True if this token ran the statement in this hour. Remembers only the latest statements, so a
+ * forgotten statement gets another row. */
 static bool is_repeated(const sj_request *request)
 {
     sj_http_context *context = request->context;

@@ -9,6 +9,7 @@
 
 enum { VALUE_BYTES = 4096, NAME_BYTES = 80 };
 
+/* Fetches the sums of one set of sessions. Ignores unknown sessions and invalid sets. */
 static sj_status need(const sj_request *request, const char *set, sj_error *error)
 {
     sj_error why = {0};

@@ -1,7 +1,7 @@
-/* Design notes: this component only shuts sockets down. It holds the lock under which
- * libmicrohttpd's closing notification removes them, so a descriptor cannot belong to another file
- * meanwhile. The library then sees the end of the stream and closes the socket on its own
- * thread. */
+/* Design: this component only shuts sockets down, and never closes them. It does so under the
+ * lock that libmicrohttpd's closing notification takes to remove a socket. So a descriptor
+ * cannot belong to another file meanwhile. The library then sees the end of the stream and
+ * closes the socket on its own thread. */
 #include "collector-server/http/connection_watch.h"
 
 #include "proto/base/address_bucket.h"
@@ -40,6 +40,7 @@ struct sj_connection_watch {
     unsigned open_of[BUCKETS]; /* the same by bucket */
 };
 
+/* Returns CLOCK_MONOTONIC in ns, plus `seconds`. */
 static uint64_t in_seconds(unsigned seconds)
 {
     struct timespec now;
@@ -92,6 +93,7 @@ static unsigned bucket_of(struct MHD_Connection *connection)
     return 0;
 }
 
+/* Adds `change` to the numbers of open connections. */
 static void count(sj_connection_watch *watch, const watched *entry, int change)
 {
     watch->open += (unsigned)change;
@@ -107,13 +109,14 @@ static void end_connection(sj_connection_watch *watch, watched *entry)
     count(watch, entry, -1);
 }
 
-/* True if it is not a stream and its address has too many connections. */
+/* True if the connection is not a stream and its address has too many connections. */
 static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
 {
     return entry->phase <= SJ_PHASE_RESPONSE &&
            watch->open_of[entry->bucket] > SJ_HTTP_CONNECTIONS_OF_ADDRESS;
 }
 
+/* True if the connection `one` is displaced before `other`. NULL is displaced last. */
 static bool goes_before(const sj_connection_watch *watch, const watched *one, const watched *other)
 {
     if (other == NULL || is_crowding(watch, one) != is_crowding(watch, other)) {

@@ -1,10 +1,11 @@
 /* Ends connections that make no progress. libmicrohttpd's own timeout only detects silence: a peer
  * that sends a byte now and then could stay connected for ever.
  *
- * If there are too many connections, each new one displaces an old one, so that a request such as
- * /healthz always gets a connection. First goes the connection that has been sending its request
- * longest, then the one that has been reading its response longest. Connections of an address that
- * has too many go before those of others, except for streams. */
+ * If there are too many connections, each new one displaces an old one, so that a request such
+ * as /healthz always gets a connection. The first to go is the connection that has been sending
+ * its request longest. The next is the one that has been reading its response longest, and
+ * streams are last. If an address has too many connections, those that are not streams go before
+ * all others. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 

@@ -35,6 +35,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* SQLite's progress handler: a result other than 0 interrupts the statement. */
 static int is_over(void *context)
 {
     const pooled *entry = context;

@@ -9,15 +9,16 @@
 
 typedef struct sj_database_pool sj_database_pool;
 
-/* Opens a first connection and checks that the file is a Sojourn database. Returns SJ_ENOTFOUND,
- * SJ_ECORRUPT or SJ_EIO. Owned by the caller. */
+/* Opens a first connection and checks that the file is a Sojourn database. The caller frees
+ * `*pool`. Returns SJ_ENOTFOUND, SJ_ECORRUPT, SJ_EIO, SJ_ENOMEM, or the errors of
+ * sj_database_check. */
 SJ_MUST_CHECK sj_status sj_database_pool_new(const char *path, sj_database_pool **pool,
                                              sj_error *error);
 void sj_database_pool_free(sj_database_pool *pool);
 
-/* Gives a connection in a read transaction; return it with sj_database_pool_give. Its statements
- * are interrupted (SQLITE_INTERRUPT) after `deadline_ms`, or when `is_wanted` returns false (NULL:
- * always true). Thread-safe.
+/* Lends a connection in a read transaction; return it with sj_database_pool_give. Its statements
+ * are interrupted (SQLITE_INTERRUPT) after `deadline_ms`, or when `is_wanted` returns false
+ * (NULL: always true). Returns SJ_ETIMEDOUT if all connections are lent, or SJ_EIO. Thread-safe.
  *
  * It has the SQL function histogram_ns(blob, q, numerator, denominator, min_ns, max_ns): quantile q
  * of a stored histogram in ns, or NULL if it is empty or cannot be read. */
@@ -25,7 +26,8 @@ SJ_MUST_CHECK sj_status sj_database_pool_borrow(sj_database_pool *pool, unsigned
                                                 bool (*is_wanted)(void *context), void *context,
                                                 sqlite3 **database, sj_error *error);
 
-/* Ends the transaction. Snapshots are as short as requests, so that the writer can checkpoint. */
+/* Ends the transaction and returns the connection. Transactions are as short as requests, so
+ * that the writer can checkpoint. */
 void sj_database_pool_give(sj_database_pool *pool, sqlite3 *database);
 
 /* Opens a connection that the caller owns, without transaction and deadline. */

@@ -1,6 +1,6 @@
-/* Reports changes to browsers. One thread reads the database twice a second and sends each change
- * to every event stream. The number of streams is limited. Streams have no queues: one that is too
- * slow to get each message gets a message to reload. */
+/* Reports changes to browsers. One thread reads the database twice a second and sends each
+ * change to the event streams that it concerns. The number of streams is limited. Streams have
+ * no queues: a stream that is too slow to get each message gets a message to reload. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
 #define SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
 
@@ -14,7 +14,8 @@ typedef struct sj_event_hub sj_event_hub;
 
 enum { SJ_EVENT_STREAMS_MAX = 64, SJ_EVENT_POLL_MS = 500 };
 
-/* Starts the thread, which also sweeps the watch. Borrows `watch`, `databases` and `login`. */
+/* Starts the thread, which also sweeps the watch. Borrows `watch`, `databases` and `login`.
+ * Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
                                            const sj_login *login, sj_event_hub **hub,
                                            sj_error *error);
@@ -24,10 +25,10 @@ SJ_MUST_CHECK sj_status sj_event_hub_start(sj_database_pool *databases, sj_conne
 void sj_event_hub_stop(sj_event_hub *hub);
 void sj_event_hub_free(sj_event_hub *hub);
 
-/* Queues a text/event-stream response, or 503 if there are SJ_EVENT_STREAMS_MAX streams. It ends
- * when the token of the request's visitor ends.
- * `session` is the id of the only session that the stream reports, or 0 for all. Call it on any
- * thread of libmicrohttpd. */
+/* Queues a text/event-stream response, or 503 if there are SJ_EVENT_STREAMS_MAX streams. The
+ * stream ends when the token of the request's visitor is revoked or expires. `session` is the id
+ * of the only session that the stream reports, or 0 for all. Call it on any thread of
+ * libmicrohttpd. */
 enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, const sj_request *request,
                                        int64_t session);
 

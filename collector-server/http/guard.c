@@ -8,7 +8,7 @@
 
 static const char *const loopback_names[] = {"127.0.0.1", "localhost", "[::1]"};
 
-/* True if `text` is empty or ":PORT" with plain decimal digits. */
+/* True if `text` is empty, or a colon and `port` in decimal digits. */
 static bool port_matches(const char *text, uint16_t port)
 {
     if (text[0] == '\0') {

@@ -10,11 +10,12 @@
  * header). This is the only check that detects DNS rebinding. */
 bool sj_guard_host_allowed(const char *host, uint16_t port);
 
-/* True if an Origin header is the dashboard's own. */
+/* True if an Origin header is http and names the loopback and, if it has a port, our port. False
+ * for NULL. */
 bool sj_guard_origin_allowed(const char *origin, uint16_t port);
 
 /* True if an Origin header is https and names the host of the request's Host header. For servers
- * that cannot know the names by which they are reached. */
+ * that cannot know the names by which clients reach them. */
 bool sj_guard_origin_is_host(const char *origin, const char *host);
 
 /* True if a browser may send a request, by its headers Sec-Fetch-Site, Sec-Fetch-Mode and

@@ -28,6 +28,7 @@ static copied_import *find(const char *import)
     return NULL;
 }
 
+/* Stores the progress of the calling thread's import. */
 static void show(const sj_progress *progress)
 {
     pthread_mutex_lock(&lock);

@@ -94,6 +94,7 @@ static void find_visitor(const sj_login *login, const char *text, sj_visitor *vi
     }
 }
 
+/* Finds the visitor by the header Authorization, if it has a valid token. */
 static void find_bearer(const sj_login *login, struct MHD_Connection *connection,
                         sj_visitor *visitor)
 {
@@ -106,6 +107,7 @@ static void find_bearer(const sj_login *login, struct MHD_Connection *connection
     }
 }
 
+/* Finds the visitor by the password of HTTP basic authentication, if it is a valid token. */
 static void find_password(const sj_login *login, struct MHD_Connection *connection,
                           sj_visitor *visitor)
 {

@@ -41,8 +41,8 @@ typedef struct sj_login {
     char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* text of the response to a request without the token */
 } sj_login;
 
-/* Reads the token file, or creates it (mode 0600) with a new token. Returns SJ_EIO, or SJ_EPERM if
- * other users may read the file. */
+/* Reads the token file, or creates it (mode 0600) with a new token. Returns SJ_EIO, or SJ_EPERM
+ * if another user owns the file, or if group or others may access it. */
 SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
 
 /* Makes a token that is in no file. Returns SJ_EIO if there are no random bytes. */

@@ -30,7 +30,8 @@ static sj_status read_questions(json_t **questions, sj_error *error)
                               : sj_fail(error, SJ_ENOTFOUND, "this program has no dashboard");
 }
 
-/* Binds parameters to the `values` of their names. All others are the session. */
+/* Binds each parameter to the integer of its name in `values`, or to the session's id if there
+ * is none. */
 static void bind_values(sqlite3_stmt *statement, int64_t session_id, const json_t *values)
 {
     for (int i = 1; i <= sqlite3_bind_parameter_count(statement); i++) {
@@ -85,6 +86,8 @@ static bool holds(const json_t *texts, const char *text)
     return false;
 }
 
+/* Runs the statements of the page and appends their results. Skips those with "isOfEnded" if the
+ * session's state is not in the list "ended". */
 static sj_status answer_all(sqlite3 *database, int64_t session_id, const json_t *asked,
                             const char *state, json_t *panels, sj_error *error)
 {

@@ -5,8 +5,9 @@
 
 #include "collector-server/export/exporter.h"
 
-/* Exports all calls of a session. The connection must have the tables and functions of query/. It
- * is in this component because it needs the dashboard's files. */
+/* Exports the overview of a session and the results of the page's statements. The connection
+ * must have the tables and functions of query/. It is in this component because it needs the
+ * dashboard's files. */
 extern const sj_exporter sj_exporter_html;
 
 #endif

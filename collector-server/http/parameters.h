@@ -11,8 +11,8 @@ typedef struct sj_parameter_range {
     int64_t when_absent;
 } sj_parameter_range;
 
-/* Parses an unsigned decimal number. Returns false if the text contains anything else, or the
- * number is greater than `maximum`. */
+/* Parses an unsigned decimal number of at most 18 digits. Returns false if the text contains
+ * anything else, or the number is greater than `maximum`. */
 bool sj_parse_whole_number(const char *text, int64_t maximum, int64_t *value);
 
 /* Parses a whole number. Returns SJ_EINVAL if it is not a number or out of range. */

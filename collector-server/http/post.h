@@ -21,11 +21,12 @@ typedef struct sj_post_body {
 const char *sj_post_refusal(const sj_login *login, const sj_visitor *visitor,
                             struct MHD_Connection *connection, unsigned *code);
 
-/* Appends a piece. Drops pieces that are too long and sets `is_too_long`. */
+/* Appends a piece. If the body becomes longer than SJ_POST_MAX_BYTES or memory runs out, drops
+ * this piece and all later ones, and sets `is_too_long`. */
 void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);
 
-/* Parses a body as a JSON object, which the caller releases. Returns SJ_EINVAL with the position of
- * the mistake. */
+/* Parses a body as a JSON object, which the caller releases. Returns SJ_EINVAL if the body is
+ * empty, too long, or not a JSON object; the message names the position of a syntax error. */
 SJ_MUST_CHECK sj_status sj_post_parse(const sj_post_body *body, json_t **object, sj_error *error);
 
 #endif

@@ -40,6 +40,8 @@ static bool add_columns(question_result *result, sqlite3_stmt *statement)
     return true;
 }
 
+/* Receives the columns, with `values` false, and then each row (sql_guard.h). Returns false to
+ * stop. */
 static bool add_row(void *context, sqlite3_stmt *statement, bool values)
 {
     question_result *result = context;
@@ -61,7 +63,7 @@ static bool add_row(void *context, sqlite3_stmt *statement, bool values)
     return !result->is_short_of_memory && !result->is_full;
 }
 
-/* The session of "last". A session may also be given by its number. */
+/* Finds the session of "last". */
 static const char latest_sql[] = "SELECT max(session_id) FROM sessions";
 
 static sj_status bind_session(const question_result *result, sqlite3_stmt *statement, int number,
@@ -82,6 +84,7 @@ static sj_status bind_session(const question_result *result, sqlite3_stmt *state
     return SJ_OK;
 }
 
+/* Binds a text as an integer or a real number if it has that form, else as text. */
 static void bind_text(sqlite3_stmt *statement, int number, const char *text)
 {
     char *end = NULL;

@@ -17,8 +17,8 @@
 
 /* Runs a question on `database`, which gets a guard (sql_guard.h) and must be closed afterwards.
  * SQLite may use `heap_bytes` in this process meanwhile; 0: no limit. `watch` (NULL: none) is
- * called at intervals and can end it. The caller owns `*body`. Blocks until it is answered. Returns
- * errors of sj_sql_guard_run, or SJ_EINVAL if a parameter has no value. */
+ * called at intervals and can interrupt the statement. The caller owns `*body`. Blocks until the
+ * statement ends. Returns errors of sj_sql_guard_run, or SJ_EINVAL if a parameter has no value. */
 SJ_MUST_CHECK sj_status sj_question_run(sqlite3 *database, const json_t *question,
                                         int64_t heap_bytes, sj_sql_watch watch, void *watch_context,
                                         json_t **body, sj_error *error);

@@ -45,8 +45,8 @@ static const unsigned allowed_calls[] = {
 
 enum { CALLS = sizeof(allowed_calls) / sizeof(allowed_calls[0]), HEAD = 4, TAIL = 2 };
 
-/* Limits the allowed system calls. A call by another ABI, such as 32-bit calls on x86-64, ends the
- * process. */
+/* Forbids all system calls that are not in `allowed_calls`. A call by another ABI, such as
+ * 32-bit calls on x86-64, ends the process. */
 static sj_status forbid_calls(sj_error *error)
 {
     struct sock_filter code[HEAD + CALLS + TAIL] = {

@@ -125,8 +125,8 @@ static int end_worker(worker *ended)
     return status;
 }
 
-/* Takes the first idle worker, or returns NULL. With few questions at a time, the same workers
- * answer again, so their caches are useful. */
+/* Claims the first idle worker, or returns NULL. The first ones answer most questions, so their
+ * caches are useful. */
 static worker *claim_worker(sj_question_pool *pool)
 {
     worker *taken = NULL;
@@ -178,6 +178,8 @@ static sj_status wait_for(const asking *asked, short events, sj_error *error)
     return SJ_OK;
 }
 
+/* Sends or receives exactly `size` bytes. Returns SJ_EIO if the worker has ended, or an error of
+ * wait_for. */
 static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t size,
                           sj_error *error)
 {
@@ -195,6 +197,7 @@ static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t
     return SJ_OK;
 }
 
+/* Sends a question and receives the answer. The caller owns `*result`, which ends with NUL. */
 static sj_status converse(const asking *asked, char *question, sj_question_head *head,
                           char **result, sj_error *error)
 {
@@ -216,8 +219,8 @@ static sj_status converse(const asking *asked, char *question, sj_question_head 
     return SJ_OK;
 }
 
-/* Kills a worker that has not answered, and starts another one for the next question. Returns the
- * reason. */
+/* Kills a worker that has not answered, and returns the reason. Starts another worker for the
+ * next question, unless the caller no longer wants the answer. */
 static sj_status replace_worker(const sj_question_pool *pool, const asking *asked, sj_status status,
                                 sj_error *error)
 {

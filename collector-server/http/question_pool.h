@@ -32,9 +32,10 @@ SJ_MUST_CHECK sj_status sj_question_pool_new(const char *path, const sj_question
 /* Ends the processes. No question may be under way. NULL is allowed. */
 void sj_question_pool_free(sj_question_pool *pool);
 
-/* Answers a question (question.h). `*result` is JSON text from malloc, owned by the caller. Calls
- * `is_wanted` every few milliseconds; if it returns false, kills the process and returns
- * SJ_ECLOSED. Also kills a process that exceeds the question's time by some seconds (SJ_ETIMEDOUT).
+/* Answers a question (question.h). `*result` is JSON text from malloc, owned by the caller.
+ * Calls `is_wanted` (NULL: always true) every few milliseconds. If it returns false, kills the
+ * process and returns SJ_ECLOSED. Also kills a process that exceeds the question's time by two
+ * seconds (SJ_ETIMEDOUT).
  *
  * Returns SJ_ELIMIT for too much memory, too large files, or an ended process; SJ_EAGAIN for too
  * many questions at once; SJ_EIO if a process cannot be started; or errors of sj_question_run.

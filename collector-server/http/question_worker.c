@@ -78,6 +78,7 @@ static bool write_result(sj_status status, const char *text)
     return write_all(&head, sizeof(head)) && write_all(text, head.size);
 }
 
+/* Answers one question. Returns false if the server has ended. */
 static bool run(const char *path, sj_sums_cache *sums, const json_t *question,
                 const sj_question_limits *limits)
 {

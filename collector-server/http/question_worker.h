@@ -1,6 +1,6 @@
-/* The process that answers questions (question_pool.h): this program, started again with the name
- * SJ_QUESTION_WORKER. Seccomp prevents that it uses the network, starts programs or sends signals.
- * Its memory, files and CPU time are limited. */
+/* The process that answers questions (question_pool.h): this program, started again with the
+ * name SJ_QUESTION_WORKER. Seccomp forbids it to use the network, start programs or send
+ * signals. Its memory, files and CPU time are limited. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_QUESTION_WORKER_H
 #define SJ_COLLECTOR_SERVER_HTTP_QUESTION_WORKER_H
 
@@ -19,8 +19,8 @@ typedef struct sj_question_head {
  * first in main(). */
 void sj_question_worker_main(int argc, char **argv);
 
-/* Permanently removes rights from this process that it does not need to answer. Forbidden system
- * calls fail with EPERM. Returns SJ_EIO if the kernel refuses. */
+/* Permanently limits the memory, the files and the system calls of this process. Forbidden
+ * system calls fail with EPERM. Returns SJ_EIO if the kernel refuses. */
 SJ_MUST_CHECK sj_status sj_question_confine(const sj_question_limits *limits, sj_error *error);
 
 #endif

@@ -34,9 +34,10 @@ enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *me
 enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
                                const char *message);
 
-/* Sends an embedded file: compressed if the client accepts gzip, 304 if its ETag is known. If a
- * page of another site has linked to it, the file is sent whole and is not cached. Its header
- * Server-Timing then tells the dashboard to wait for its user before it requests any data. */
+/* Sends an embedded file: compressed if the client accepts gzip, or 304 if the client knows its
+ * ETag. If a page of another site has linked to the file, sends its bytes in any case, and
+ * forbids caching. The header Server-Timing then tells the dashboard to wait for its user before it
+ * requests any data. */
 enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset);
 
 #endif

@@ -33,6 +33,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
+/* True if the client has closed the connection or its sending side. */
 static bool has_left(int socket)
 {
     struct pollfd client = {.fd = socket, .events = POLLRDHUP};
@@ -106,8 +107,8 @@ static sj_status run_post(sj_request_job *job, json_t **body, sj_error *error)
     return status;
 }
 
-/* Returns the text of an error response. On public routes without the token it says nothing,
- * because an error's text may name files and their contents. */
+/* Returns the text of an error response: a constant for visitors without a valid token (on
+ * public routes), because an error's text may name files and their contents. */
 static const char *text_for(const sj_request_job *job, const sj_error *error)
 {
     return job->request.visitor.role == SJ_ROLE_NONE
@@ -141,7 +142,7 @@ static void make_response(sj_request_job *job)
     }
 }
 
-/* Returns the first answer that may be made now. The caller holds the lock. */
+/* Removes and returns the first job that may run now, or NULL. The caller holds the lock. */
 static sj_request_job *pop_request(sj_request_pool *pool)
 {
     sj_request_job **link = &pool->first;
@@ -157,6 +158,7 @@ static sj_request_job *pop_request(sj_request_pool *pool)
     return taken;
 }
 
+/* Makes responses until the pool stops. */
 static void *run_thread(void *context)
 {
     sj_request_pool *pool = context;

@@ -25,11 +25,12 @@ typedef struct sj_request_job {
     struct sj_request_job *next;
 } sj_request_job;
 
+/* Starts the threads. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_request_pool_start(sj_request_pool **pool, sj_error *error);
 
-/* Suspends the request's connection, has the answer made, and then resumes the connection. Returns
- * false, without suspending, if the pool is stopping. Call it on the connection's libmicrohttpd
- * thread. */
+/* Suspends the request's connection. A thread of the pool makes the answer, and then resumes the
+ * connection. Returns false, without suspending, if the pool is stopping. Call it on the
+ * connection's libmicrohttpd thread. */
 bool sj_request_pool_add(sj_request_pool *pool, sj_request_job *job);
 
 /* Returns the number of answers that were cancelled because their client had disconnected. */

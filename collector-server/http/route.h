@@ -20,8 +20,8 @@ typedef struct sj_request {
     struct MHD_Connection *connection;
     struct sj_http_context *context;
     sj_visitor visitor;
-    int64_t id;                /* value of {id} in the pattern; 0 if there is none */
-    sqlite3 *database;         /* in a read transaction; NULL for routes without `run` */
+    int64_t id;        /* value of {id} in the pattern; 0 if there is none */
+    sqlite3 *database; /* in a read transaction; set only for `run` without has_own_database */
     struct MHD_Response *file; /* set by `run` instead of a body; NULL: a body */
     /* for sj_request_is_wanted, which checks the client (request_pool.h) */
     int socket;
@@ -42,9 +42,9 @@ typedef struct sj_route {
     bool is_slow;          /* may take a noticeable time, so few of these are answered at once */
     bool has_own_database; /* opens its own connection instead of `request->database` */
 
-    /* JSON routes: creates the body (`*body`, owned by the caller), or `request->file`. SJ_EINVAL
-     * becomes status 400, SJ_ENOTFOUND 404, SJ_ETIMEDOUT and SJ_EAGAIN 503, anything else 500, with
-     * the error's text. */
+    /* JSON routes: creates the body (`*body`, owned by the caller), or `request->file`.
+     * SJ_EINVAL, SJ_EUNSUPPORTED and SJ_ELIMIT become status 400, SJ_EPERM 403, SJ_ENOTFOUND
+     * 404, SJ_ETIMEDOUT and SJ_EAGAIN 503, anything else 500. The response has the error's text. */
     sj_status (*run)(sj_request *request, json_t **body, sj_error *error);
 
     /* Other routes: queues a response. */

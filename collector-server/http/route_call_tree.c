@@ -19,6 +19,7 @@ typedef struct tree_query {
     int64_t offset;
 } tree_query;
 
+/* Reads the first column of the statement's first row, or 0 if it has no row. */
 static sj_status read_number(sqlite3 *database, const char *sql, int64_t first, int64_t second,
                              int64_t *number, sj_error *error)
 {
@@ -51,7 +52,8 @@ static sj_status require_path(const sj_request *request, int64_t path, sj_error 
     return SJ_OK;
 }
 
-/* Finds the path on which a function spends most of its time. */
+/* Finds the path on which a function spends most of its time; a recursive path only if there is
+ * no other. */
 static sj_status find_focus(const sj_request *request, int64_t function, int64_t *focus,
                             sj_error *error)
 {

@@ -1,5 +1,5 @@
-/* Returns a session in the formats of `sojourn export`. It is first written to an unnamed file
- * beside the database, so that a slow client does not keep a snapshot open. */
+/* Returns a session in the formats of `sojourn export`. The route first writes it to an unnamed
+ * file beside the database, so that a slow client does not keep a snapshot open. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
@@ -18,9 +18,10 @@
 
 enum { FORMAT_BYTES = 40, STEPS_BETWEEN_LOOKS = 10000 };
 
-/* Limit, because more calls take minutes, and gigabytes as text. */
+/* More calls take minutes, and gigabytes as text. */
 #define CALLS_MAX INT64_C(20000000)
 
+/* SQLite's progress handler: a result other than 0 interrupts the statement. */
 static int keep_going(void *request)
 {
     return !sj_request_is_wanted(request);

@@ -55,9 +55,9 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 const sj_route sj_route_health = {
     .pattern = "/api/v1/health", .role = SJ_ROLE_READER, .run = answer_health};
 
-/* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
- * 503. Clients with the token get the reason, which may name files. Other clients learn nothing
- * about stored data (request_pool.c). */
+/* For load balancers and supervisors: 200 if the database can be read and frames are stored,
+ * else the status of the error (503 or 500). Clients with the token get the reason, which may
+ * name files. Other clients learn nothing about stored data (request_pool.c). */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;

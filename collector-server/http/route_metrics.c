@@ -15,7 +15,7 @@ typedef struct metric {
     const char *sql;
 } metric;
 
-/* Adds up what devices say: a number that is none or below 0 counts as 0. */
+/* Adds up one number of all devices' status. A missing or negative number counts as 0. */
 #define REPORTED(member)                                                                           \
     "SELECT CAST(total(max(0, CAST(status ->> '" member                                            \
     "' AS INTEGER))) AS INTEGER) FROM device_status WHERE json_valid(status)"

@@ -1,9 +1,8 @@
-/* Returns what the threads of a session did over time. For each stream, it reads the
- * coarsest level that has a step for at least every second pixel, or else the finest level. Steps
- * that begin in the same pixel are merged into one row, so a response has at most `width` rows for
- * each stream. It also
- * contains the call paths that were open at the start of rows, with all their callers. So one
- * response is enough to draw. */
+/* Returns what the threads of a session did over time. For each stream, it reads the coarsest
+ * level that has a step for at least every second pixel, or else the finest level. Steps that
+ * begin in the same pixel are merged into one row, so a response has at most `width` rows for
+ * each stream. It also contains the call paths that were open at the start of rows, with all
+ * their callers. So one response is enough to draw. */
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
 #include "schema/queries/http/timeline.h"

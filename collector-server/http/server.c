@@ -72,8 +72,8 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* True if a header that determines the request's origin or its end occurs twice. A proxy in front
- * might use the other one. */
+/* True if a header that determines the request's origin or its end occurs twice, or if two
+ * headers determine its end. A proxy in front might use the other one. */
 static bool is_ambiguous(struct MHD_Connection *connection)
 {
     static const char *const single[] = {
@@ -177,7 +177,7 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
 /* State of a request between calls of `handle_request`. */
 typedef struct exchange {
     bool is_post;
-    bool is_asked; /* `job` was requested; it may already be made */
+    bool is_asked; /* the pool has `job`, or has finished it */
     sj_post_body posted;
     sj_request_job job;
 } exchange;
@@ -191,6 +191,8 @@ static void free_exchange(exchange *held)
     free(held);
 }
 
+/* Gives the request to the request pool, which suspends the connection until the response is
+ * made. */
 static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *request,
                            const sj_route *route)
 {
@@ -204,6 +206,8 @@ static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *re
                                 "the server is stopping");
 }
 
+/* Queues the response to a complete request. Runs again when the request pool has made the
+ * response, and then sends it. */
 static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
                                    const char *path, const sj_visitor *visitor, exchange *held)
 {
@@ -226,6 +230,8 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
+/* libmicrohttpd calls this with the headers, then with each piece of the body, then without a
+ * piece. It calls once more when a suspended connection resumes. */
 static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
                                       const char *upload, size_t *upload_size,
@@ -238,8 +244,8 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
     (void)version;
     const char *refusal =
         refuse_request(&server->context, connection, url, method, &visitor, &denied);
-    /* A refusal is sent at once, which costs the client its connection. Other requests are answered
-     * after they have arrived completely. */
+    /* The server sends a refusal before the request has arrived completely, so the client loses
+     * its connection. It answers other requests after they have arrived. */
     if (refusal == NULL && held == NULL) {
         *request_context = held = calloc(1, sizeof(*held));
         if (held != NULL) {

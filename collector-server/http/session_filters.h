@@ -15,10 +15,11 @@ typedef struct sj_session_filters {
     const char *tag;   /* KEY=VALUE */
     const char *mark;
     int64_t since_ms; /* earliest start, since the Unix epoch by the device's clock; 0: any */
-    int64_t until_ms;
+    int64_t until_ms; /* starts before this time, by the same clock; 0: any */
 } sj_session_filters;
 
-/* Reads the filters of a request. Returns SJ_EINVAL with the name of the wrong one. */
+/* Reads the filters of a request. Returns SJ_EINVAL with a message that names the invalid
+ * filter. */
 SJ_MUST_CHECK sj_status sj_session_filters_read(const sj_request *request,
                                                 sj_session_filters *filters, sj_error *error);
 

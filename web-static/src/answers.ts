@@ -6,6 +6,7 @@ import { askSql, rowsOf, type SqlAnswer } from "./api";
 const KEPT = 80;
 const kept = new Map<string, unknown>();
 
+// Adds an answer to the cache. Drops the oldest one if the cache is full.
 function keep(key: string, value: unknown): void {
     kept.delete(key);
     kept.set(key, value);
@@ -26,6 +27,8 @@ export function prepare<T>(key: string, load: () => Promise<T>): void {
     }
 }
 
+// Uses the answer that was requested early, if there is one. If that request fails, sends a new
+// one.
 function loadOnce<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const answer = coming.get(key) as Promise<T> | undefined;
     coming.delete(key);

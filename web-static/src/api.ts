@@ -1,7 +1,7 @@
 // The collector's JSON API (collector-server/http/openapi.json). Ids are strings, because they can
 // exceed 2^53.
 
-import type { Answers, Schemas } from "./api_types"; // made of it when the dashboard is built
+import type { Answers, Schemas } from "./api_types"; // generated from openapi.json by the build
 import { parse } from "./parse";
 import { bearer, refuse, token } from "./token";
 

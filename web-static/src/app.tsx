@@ -76,7 +76,8 @@ function Foreign() {
     );
 }
 
-// The server reports it in a Server-Timing header (reply.h).
+// True if a page of another site linked here. The server reports that in a Server-Timing header
+// (reply.h).
 function isForeign(): boolean {
     const [visit] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
     return visit?.serverTiming?.some(({ name }) => name === "foreign") ?? false;

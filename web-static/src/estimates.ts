@@ -1,5 +1,5 @@
-// Estimated times: those of calls that were counted without a clock (`sojourn record --clock
-// adaptive`).
+// SQL columns that tell whether times are estimates. Calls that were counted without a clock have
+// estimated times (`sojourn record --clock adaptive`).
 
 const UNTIMED = 16; // SJ_CALL_UNTIMED; a call is not exact if any lower bit is set
 
@@ -39,6 +39,7 @@ export function selfUntimedSql(flags: string, fn: string, session = ":session"):
     return `(${flags} & ${UNTIMED}) <> 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
 }
 
+// Like selfUntimedSql, for a group of calls: 1 if the self time of any of them is an estimate.
 export function anySelfUntimedSql(flags: string, fn: string, session: string): string {
     return `sum((${flags} & ${UNTIMED}) <> 0) > 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
 }
@@ -48,6 +49,7 @@ export function untimedSql(flags: string): string {
     return `(${flags} & ${UNTIMED}) <> 0 AS is_estimate`;
 }
 
+// Like untimedSql, for a group of calls: 1 if the time of any of them is an estimate.
 export function anyUntimedSql(flags: string): string {
     return `sum((${flags} & ${UNTIMED}) <> 0) > 0 AS is_estimate`; // not max(): SQLite would then take other columns from the row with the maximum
 }

@@ -17,6 +17,7 @@ function noticesOf(text: string): Notice[] {
     });
 }
 
+// Reports the events of a stream until the stream ends.
 async function follow(answer: Response, onNotice: (notice: Notice) => void): Promise<void> {
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";

@@ -1,7 +1,7 @@
 // One event stream for all tabs of a browser. A browser opens at most six connections to a server,
-// and a stream in each tab would use them up. A tab names the session that it shows. It gets the
-// events of that session and of its dumps. A tab that shows the list gets all events. A tab shares
-// its token with tabs that have none.
+// and a stream in each tab would use them up. A tab names the session that it shows, and gets the
+// events of that session and of its child sessions. A tab that names no session gets all events. A
+// tab shares its token with tabs that have none.
 import { type Notice, openLink } from "./event_link";
 
 export type WorkerMessage = Notice | { kind: "token"; data: string }; // data is "" if no tab has a token
@@ -19,6 +19,7 @@ let isOpen = false;
 let token = "";
 let close: (() => void) | null = null; // closes the link; null if there is none
 
+// Returns the part of a notice that a tab with this session gets, or null.
 function noticeFor(session: string, notice: Notice): Notice | null {
     if (notice.kind !== "sessions" || session === "") {
         return notice;

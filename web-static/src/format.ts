@@ -92,7 +92,8 @@ export function change(ratio: number | null): string {
     return `${more > 0 ? "+" : more < 0 ? "−" : ""}${Math.abs(more).toFixed(1)} %`;
 }
 
-// Formats how a time or a number changed. Returns "new" if it was 0 before, because no ratio exists then.
+// Formats how a time or a number changed. Returns "new" if it was 0 before, because no ratio exists
+// then.
 export function changeOf(row: { ratio: number | null; compared_a: number; compared_b: number }): string {
     return row.ratio === null && row.compared_a === 0 && row.compared_b > 0 ? "new" : change(row.ratio);
 }

@@ -1,4 +1,5 @@
-// Keys that work on every page, and keys of one page that need no focus. Tables and trees handle and explain their own keys.
+// Keys that work on every page, and keys of one page that need no focus. Tables and trees handle
+// and explain their own keys.
 import { navigate, route, setParameters } from "./router";
 import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 
@@ -50,7 +51,7 @@ let leader = "";
 type KeyHandler = (event: KeyboardEvent) => boolean;
 let pageKeys: KeyHandler | null = null;
 
-// Gives the visible page keys of its own. Returns a function that takes them away again.
+// Lets the visible page handle keys first. Returns a function that ends this.
 export function takeKeys(handler: KeyHandler): () => void {
     pageKeys = handler;
     return () => {
@@ -78,7 +79,7 @@ function focusSearch(): boolean {
     return search !== null;
 }
 
-// Escape clears the search. If it is empty, Escape leaves the field.
+// Clears a search field. If it is empty, or is another field, removes the focus from it.
 function clearSearch(field: HTMLInputElement): void {
     if (field.type === "search" && field.value !== "") {
         setParameters({ q: "" }, true);

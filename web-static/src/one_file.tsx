@@ -69,6 +69,7 @@ function textOf(column: string, value: unknown, isEstimate = false): string {
     return column.endsWith("_ppm") ? percent(value, 1e6) : column === "tid" ? String(value) : count(value);
 }
 
+// Orders numbers from the greatest, texts from A to Z, and puts null last.
 function compare(a: unknown, b: unknown): number {
     if (typeof a === "number" && typeof b === "number") {
         return b - a;

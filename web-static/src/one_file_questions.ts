@@ -1,5 +1,5 @@
-// The SQL questions of an offline page. The dashboard asks them about a selection. build.mjs embeds
-// those about all calls into the program, for `sojourn export`.
+// The SQL statements of an offline page. The dashboard runs them for a selection. build.mjs embeds
+// those for all calls into the program, for `sojourn export`.
 import { flameSql } from "./pages/flame_tree";
 import {
     decisionsSql,
@@ -56,6 +56,7 @@ export function questionsOf(chosen: Selection): Question[] {
     ];
 }
 
+// Returns what build.mjs embeds: the statements for all calls, and the values of their parameters.
 export function questionsOfAll(): { ended: string[]; values: typeof EVERYTHING; questions: Question[] } {
     return { ended: ENDED, values: EVERYTHING, questions: questionsOf(readSelection(new URLSearchParams())) };
 }

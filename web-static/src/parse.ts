@@ -1,8 +1,8 @@
 const NAME_LENGTH_MAX = 400;
 
-// Parses JSON from the server. Names come from traced programs, so two things are made harmless.
-// Characters that change the direction of text are spelled out. Very long names are cut, with their
-// length.
+// Parses JSON from the server. Names come from traced programs and may be hostile. Characters that
+// change the direction of text are spelled out. Very long names are cut, and their length is
+// appended.
 export function parse(text: string) {
     const inert = text.replace(
         /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,

@@ -25,7 +25,8 @@ darkSystem.addEventListener("change", () => (isDarkSystem.value = darkSystem.mat
 
 export const themeKey = computed(() => `${theme.value} ${isDarkSystem.value}`);
 
-// Counts the changes of each session that the server has reported. Pages reload when it changes.
+// Counts the changes of each session: those that the server reports, and those that this page
+// makes. Pages reload when the number changes.
 export const changeOf = signal<Record<string, number>>({});
 
 // True once the event stream is connected. Data that was loaded earlier may have missed events.
@@ -54,7 +55,7 @@ function countChanges(changed: Session[]): void {
     for (const { id, parent_session_id: parent } of changed) {
         changes[id] = (changes[id] ?? 0) + 1;
         if (parent !== null) {
-            changes[parent] = (changes[parent] ?? 0) + 1; // `parent` has a new or changed dump
+            changes[parent] = (changes[parent] ?? 0) + 1; // `parent` has a new or changed child session
         }
     }
     changeOf.value = changes;
@@ -72,8 +73,8 @@ export const loadedFilters = signal("");
 let turn = 0;
 let reload: ReturnType<typeof setTimeout> | undefined;
 
-// Loads the newest page again. Older pages that were already loaded stay, because their sessions
-// are older than its last row.
+// Loads the newest page again. If the filters are the same, older pages that were already loaded
+// stay, because their sessions are older than its last row.
 async function loadSessions(): Promise<void> {
     const mine = ++turn;
     const key = JSON.stringify(filters);
@@ -97,6 +98,7 @@ async function loadSessions(): Promise<void> {
     }
 }
 
+// Loads the sessions after a delay, unless a load is already waiting.
 function loadSessionsIn(delayMs: number): void {
     reload ??= setTimeout(() => {
         reload = undefined;
@@ -104,7 +106,8 @@ function loadSessionsIn(delayMs: number): void {
     }, delayMs);
 }
 
-// Loads the sessions that match, after a short delay, because the user may still be typing.
+// Loads the sessions that match. If they are searched by text, waits shortly, because the user may
+// still be typing.
 export function showSessions(wanted: Record<string, string>): void {
     filters = wanted;
     sessionsError.value = ""; // the old message was about other filters
@@ -114,6 +117,7 @@ export function showSessions(wanted: Record<string, string>): void {
 // Counts the changes that this page made to sessions.
 export const changesMade = signal(0);
 
+// Loads the list again after this page has changed sessions.
 export function reloadSessions(): void {
     changesMade.value++;
     loadSessionsIn(0);
@@ -144,6 +148,7 @@ function adopt(changed: Session[]): void {
     }
 }
 
+// Makes all pages load their data again, because events may have been missed.
 function reloadAll(): void {
     resyncs.value++;
     isFollowing.value = true;
@@ -156,6 +161,8 @@ function reloadList(): void {
     }
 }
 
+// Handles a notice of the event stream. Its first connection reloads only the list of sessions. A
+// later connection reloads all pages.
 function handleNotice(notice: Notice): void {
     if (notice.kind === "sessions") {
         adopt((parse(notice.data) as { items: Session[] }).items);
@@ -180,6 +187,7 @@ let missedEvents = true; // true if the visible data may be older than the event
 
 declare const EVENTS_WORKER: string; // address of the worker, inserted by build.mjs
 
+// Handles a message of the shared worker: a notice, or the token of another tab.
 function receive(message: WorkerMessage): void {
     if (message.kind !== "token") {
         handleNotice(message);
@@ -191,6 +199,7 @@ function receive(message: WorkerMessage): void {
     isTokenKnown.value = true;
 }
 
+// Opens an event stream for this tab only. Opens it again when the token changes.
 function listenAlone(): void {
     isTokenKnown.value = true;
     effect(() => openLink(token.value, handleNotice));

@@ -113,6 +113,7 @@ export function shade(context: CanvasRenderingContext2D, x: number, y: number, w
     context.fillRect(x, y, width, height);
 }
 
+// Stripes a bar: its time is not exact.
 function stripe(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
     context.fillStyle = context.createPattern(tileOf("rgb(20 23 42 / 38%)", 2), "repeat")!;
     context.fillRect(x, y, width, ROW - 1);
@@ -173,6 +174,8 @@ interface Raster {
 
 let kept: Raster | null = null;
 
+// Returns cleared pixels of the canvas's size. Uses the previous pixels again if their size is the
+// same.
 function rasterOf(canvas: HTMLCanvasElement): Raster {
     const scale = window.devicePixelRatio || 1;
     const { width: wide, height: high } = canvas;

@@ -16,8 +16,8 @@ export interface Tick {
     label: string;
 }
 
-// Returns round times, about one per `tickWidth` pixels. If labels from the session's start would all
-// look alike, labels count from the window's start.
+// Returns round times, about one per `tickWidth` pixels. If labels from the session's start would
+// all look alike, labels count from the window's start.
 export function ticksOf(view: Window, width: number, tickWidth = 110): Tick[] {
     const span = view.to - view.from;
     const wanted = span / Math.max(1, Math.floor(width / tickWidth));

@@ -106,6 +106,7 @@ export function valueName(value: { position: number; name: string | null; kind: 
     return value.name || `argument ${value.position}`;
 }
 
+// Returns the address of the timeline around a call, with the call selected.
 export function callAddress(session: string, call: Pick<Caller, "call_id" | "start_ns" | "duration_ns">): string {
     const length = Math.max(1000, call.duration_ns ?? 1e6);
     const from = Math.max(0, Math.floor(call.start_ns - length * 0.2));

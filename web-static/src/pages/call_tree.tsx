@@ -160,8 +160,8 @@ function useTree(session: string, changes: number) {
 
 const HOT_STEPS_MAX = 60;
 
-// Opens the callee with the most time, step by step. Stops when that callee has less than half of
-// its caller's time.
+// Opens the callee with the most time, step by step. From the second step on, stops when that
+// callee has less than half of its caller's time.
 async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
     let node = start;
     for (let step = 0; step < HOT_STEPS_MAX && node.child_count > 0; step++) {
@@ -185,7 +185,8 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     const wantedFunction = parameters.get("function") ?? "";
     const select = (key: string) => setParameters({ path: key, function: "" }, true);
 
-    // If the path or function does not exist (any more), shows the whole tree and a message.
+    // If the path or function does not exist, or no longer exists, shows the whole tree and a
+    // message.
     const focusOn = (target: Focus) =>
         model.loadFocus(target).catch(async (failure: Error) => {
             await model.loadRoots();

@@ -28,6 +28,7 @@ interface Node {
     below: Map<number, Node>;
 }
 
+// Adds a chain to the trees whose roots are in `level`.
 function add(level: Map<number, Node>, chain: Chain): void {
     let at = level;
     for (const link of chain.links) {

@@ -14,8 +14,8 @@ import { Problem, Time } from "../widgets/small";
 import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
-// Functions whose self time is an estimate in a set. If their total times are estimates, too,
-// error_ns is the greatest standard error.
+// Functions whose self time is an estimate in a set. error_ns is the greatest standard error of
+// their total times, or NULL if only self times are estimates.
 const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(iif(u.is_estimate, coalesce(s.error_ns, 0), NULL))
   FROM session_set(:${set}) c JOIN function_estimates u USING (session_id)
   JOIN function_stats s USING (session_id, function_id) JOIN functions f USING (function_id)
@@ -130,6 +130,7 @@ interface TreeFrame extends Frame {
     about: TreeRow;
 }
 
+// Returns the total time on one side, with ~ if it is an estimate.
 function totalOf(row: TreeRow, side: Side): string {
     return estimated(row[`total_ns_${side}`], row[`error_ns_${side}`] !== null);
 }

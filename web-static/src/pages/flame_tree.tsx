@@ -20,6 +20,8 @@ interface Around {
     side: "callers" | "callees";
 }
 
+// Returns the arguments of flame(). With `around`, it gives only the callees or the callers of that
+// function.
 function flameArguments(chosen: Selection, around: Around | null): string {
     if (around === null) {
         return treeArguments(chosen);
@@ -28,8 +30,8 @@ function flameArguments(chosen: Selection, around: Around | null): string {
     return around.side === "callees" ? `${part}, json_array(:function)` : `${part}, NULL, json_array(:function)`;
 }
 
-// The frames between :left and :right. The full width is :whole, or the time of all roots if :whole
-// is 0.
+// Returns SQL for the frames that begin between :left and :right, without the narrowest. The full
+// width is :whole, or the time of all roots if :whole is 0.
 export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, open_calls, total_ns, self_ns, left_ns
@@ -58,6 +60,7 @@ interface PathFrame extends Frame {
     about: FlameRow;
 }
 
+// Returns the total time of the roots.
 export function widthOf(rows: readonly FlameRow[]): number {
     return rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
 }
@@ -84,6 +87,7 @@ interface TreeFlameProperties {
     label: string;
 }
 
+// Loads the frames. If the user has zoomed to a frame, also loads the narrow frames below it.
 function useFrames({ session, changes, chosen, around }: TreeFlameProperties) {
     const [, left, right] = (route.value.parameters.get("frame") ?? "").split("-");
     const sql = flameSql(chosen, around ?? null);
@@ -159,8 +163,8 @@ export function TreeFlame(properties: TreeFlameProperties) {
     );
 }
 
-// Transforms: the time of a hidden function counts for its caller, and recursive calls are folded
-// into one.
+// Returns the ids of the functions that the user has hidden. The time of a hidden function counts
+// for its caller.
 function hiddenFunctions(): string[] {
     return (route.value.parameters.get("hide") ?? "").split(",").filter((id) => /^[0-9]{1,15}$/.test(id));
 }

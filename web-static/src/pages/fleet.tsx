@@ -18,8 +18,8 @@ const ONLINE_NS = 120e9;
 const OVER_QUOTA = "is used up: this device keeps its records until midnight UTC";
 const COPIED = "▲ two daemons use this identity: each command runs on only one of them (see sojourn doctor)";
 
-// A build is the build id of the function's module. A function without a name is matched by its
-// symbol key, because its address differs between builds.
+// A build is the build id of the function's module. A function is found in all builds by its symbol
+// key, which functions without a name have, too.
 const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
        histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
        count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
@@ -27,7 +27,7 @@ FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING 
 JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
 GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
 
-// Asks for this heat map in the cluster's SQL, over all labs. A time is the middle of its histogram bin.
+// This heat map in the cluster's SQL, for all labs. A time is the middle of its histogram bin.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
           + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
@@ -42,8 +42,8 @@ FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uni
       GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
-// Reads what the collector itself knows about each device: its lost calls, and how exactly its clock was
-// compared.
+// Reads from the collector about each device: its sessions and lost calls, and the error of its
+// latest clock comparison.
 const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
        (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
        (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
@@ -274,6 +274,7 @@ function clockOf(error: number | string, uncertainty: number): string {
     return `${duration(Math.abs(ns))} ${ns < 0 ? "ahead of" : "behind"} the collector's, ± ${duration(uncertainty)}`;
 }
 
+// Returns the text that replaces a value until it is loaded, or after loading has failed.
 function unknown({ problem }: { problem: string }): string {
     return problem ? "unknown" : "…";
 }

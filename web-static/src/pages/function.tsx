@@ -154,8 +154,9 @@ interface EdgeRow {
 
 const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
 
-// Returns the range of durations around a percentile. A histogram bin is 3.2 % wide. The longest
-// call is exact to 1 ns, because its ticks were rounded.
+// Returns the range of durations around a percentile, which is at most 3.1 % off
+// (proto/callgraph/histogram.h). The longest call is exact, except that its ticks were rounded to
+// ns.
 function around(ns: number, key: string): string {
     return key === "max" ? `${Math.max(0, ns - 1)}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }

@@ -207,6 +207,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
     return { loaded: known, problem, rowAt, isStale: isOther && problem === "" };
 }
 
+// Says how exact the total time of a row is. Returns "" if the time is not an estimate.
 function errorOf({ name, total_ns: total, error_ns: error }: FunctionRow): string {
     return error ? `${name}: total ${estimated(total, true)} ± ${duration(error)} (standard error)` : "";
 }

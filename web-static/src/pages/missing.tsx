@@ -3,6 +3,7 @@ import { api, type GapRow, type List, type Overview, type UnhookedRow } from "..
 import { bytes, count, counted, duration, fileName } from "../format";
 import { Problem } from "../widgets/small";
 
+// Loads a list in pages. `more` loads the next page.
 function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
     const [list, setList] = useState<List<Row> | null>(null); // null until it is loaded
     const [problem, setProblem] = useState("");

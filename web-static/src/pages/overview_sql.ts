@@ -16,9 +16,9 @@ FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a J
 WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
 }
 
-// The ten single calls with the most self time. The tenth of the stored slow calls gives a lower
-// bound, so that the query skips blocks that cannot contain a longer call. If the calls are not
-// stored here (copies from a cluster), the result is the stored slow calls.
+// The ten single calls with the most self time, of at least SLOW_LEAST_NS. The tenth of the stored
+// slow calls gives a lower bound, so that the query skips blocks that cannot contain a slower call.
+// If the calls are not stored here (copies from a cluster), the result is the stored slow calls.
 const SLOW_LEAST_NS = 1000;
 
 export function slowSql(chosen: Selection): string {

@@ -10,7 +10,7 @@ import { isAdmin, signedIn, SignIn } from "../widgets/sign_in";
 
 export const ticked = signal<ReadonlySet<string>>(new Set());
 
-// A removed session cannot be restored, so the removal waits. Until then the user can undo it.
+// A removed session cannot be restored, so the removal waits. Until then the user can cancel it.
 const REMOVAL_DELAY_MS = 10000;
 const REMOVED_AT_ONCE = 50; // the server's limit for one request
 

@@ -23,6 +23,7 @@ function hexOf(piece: Uint8Array): string {
     return Array.from(piece, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// Sends the file in pieces, and shows how much is sent.
 async function send(file: File, id: string, ending: AbortController): Promise<void> {
     for (let offset = 0; offset < file.size; offset += PIECE_BYTES) {
         state.value = {

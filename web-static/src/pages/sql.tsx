@@ -47,6 +47,7 @@ export function parametersOf(sql: string): string[] {
     return [...new Set(names)];
 }
 
+// Returns the parameters p.NAME of the address, and the selected device.
 function valuesInAddress(): Values {
     const { device } = selection.value;
     const values: Values = device ? { device } : {};
@@ -58,7 +59,8 @@ function valuesInAddress(): Values {
     return values;
 }
 
-// A column whose name ends in _ns is shown as a duration. The tooltip has the number.
+// Shows a column whose name ends in _ns as a duration, unless its times are since 1970 or negative.
+// The tooltip has the number.
 function cellText(column: string, value: unknown): string {
     if (value === null) {
         return "NULL";
@@ -69,6 +71,8 @@ function cellText(column: string, value: unknown): string {
     return String(value);
 }
 
+// Returns the address of the timeline around the row's start_ns. Returns null if the row has no
+// start_ns, or no session is known.
 function timelineAddress(columns: readonly string[], row: readonly unknown[]): string | null {
     const at = (name: string) => {
         const value = row[columns.indexOf(name)];

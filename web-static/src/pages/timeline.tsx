@@ -21,6 +21,7 @@ const TRACKS_MAX = 24;
 const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
 const MARKS_SQL = marksSql("session_id = :session");
 
+// Returns SQL for the functions whose calls began in the selection.
 function areaSql(chosen: Selection): string {
     const isTimeOnly = chosen.threads.length === 0 && chosen.mark === "";
     const source = isTimeOnly
@@ -176,6 +177,8 @@ function selectedStreams(streams: readonly Stream[]): string[] {
         .map((stream) => String(stream.stream_id));
 }
 
+// Returns the streams in the address, else those of the selected threads, else the first
+// TRACKS_MAX. Pinned streams are added.
 function shownStreams(streams: readonly Stream[]): Stream[] {
     const wanted = (route.value.parameters.get("streams") ?? "").split(",").filter((id) => id !== "");
     const chosen = (wanted.length > 0 ? wanted : selectedStreams(streams))

@@ -136,6 +136,7 @@ export function useStreams(id: string, changes: number) {
     return { streams: known, bounds, problem: answer.problem };
 }
 
+// Makes a bar from a row of the server's answer. A row may be several short calls.
 function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): CallBar {
     const [call, fn, depth, start, end, self, isUnwound, flags, count, isOpen] = row;
     const name = answer.functions[fn] || `function ${fn}`;
@@ -237,6 +238,7 @@ interface Steps {
     frames: Frames;
 }
 
+// Counts the calls of the steps that overlap the window.
 function inWindow(steps: readonly TimelineStep[], view: Window): number {
     return steps
         .filter((step) => step.end_ns >= view.from && step.start_ns <= view.to)
@@ -262,6 +264,8 @@ export function prepareTimeline(id: string, changes: number, isWhole: boolean): 
     whole?.answer.catch(() => (whole = null));
 }
 
+// Returns the answer that prepareTimeline requested, if it is of this session and the window shows
+// everything. It can be used only once.
 function claimWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
     const prepared = whole;
     whole = null;
@@ -279,6 +283,7 @@ async function loadSteps(id: string, view: Window, bounds: Window, width: number
     return { steps, frames: new Frames(answer.paths) };
 }
 
+// Loads the calls of a stream. If there are too many, makes bars from the steps.
 async function loadTrack(
     id: string,
     stream: Stream,
@@ -338,15 +343,18 @@ export interface Placed {
     bounds: Window; // in the session's own time
 }
 
+// Returns a track without bars: its session has no calls in the window, or the request has failed.
 function withoutBars(stream: Stream, problem: string): Track {
     return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, levels: 1, problem, truncated: false };
 }
 
+// Moves the bars of a track by `offset` ns.
 function moved(track: Track, offset: number): Track {
     const bars = track.bars.map((bar) => ({ ...bar, left: bar.left + offset, right: bar.right + offset }));
     return offset === 0 ? track : { ...track, bars };
 }
 
+// Loads the tracks of a session. `view` and the result are in the timeline's time.
 async function loadPlaced(placed: Placed, view: Window, width: number, signal: AbortSignal): Promise<Track[]> {
     const { id, offset, streams, bounds } = placed;
     const own: Window = { from: Math.max(0, view.from - offset), to: view.to - offset };

@@ -41,6 +41,7 @@ interface Place {
     least: number; // nothing is drawn above this y
 }
 
+// Returns where the tracks are on the canvas. Pinned tracks do not scroll.
 function placesOf({ tracks, pinned, scroll }: Picture): Place[] {
     const border = pinned > 0 ? heightOfAll(tracks.slice(0, pinned)) : 0;
     let top = RULER;
@@ -57,6 +58,7 @@ export interface Hit {
     bar: CallBar | null;
 }
 
+// Returns the track and the bar at a point, or null if no track is there.
 export function hitOf(picture: Picture, x: number, y: number): Hit | null {
     const found = placesOf(picture).find(
         ({ track, top, least }) => y >= Math.max(RULER, least, top - HEAD) && y < top - HEAD + heightOf(track),
@@ -138,6 +140,7 @@ function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: 
     }
 }
 
+// Returns the left and the right edge of a gap in pixels.
 function span(gap: GapMark, place: (ns: number) => number, width: number): [number, number] {
     const left = Math.max(-2, place(gap.start_ns));
     return [left, Math.min(width + 2, Math.max(left + 3, place(gap.end_ns)))];
@@ -166,6 +169,7 @@ function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, 
     }
 }
 
+// Writes the name of a track, and what its bars do not show.
 function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place, colours: Colours): void {
     const name = trackName(track.stream);
     const how = track.problem || (track.isCalls ? "" : "  ≈ open calls at the start of each step");

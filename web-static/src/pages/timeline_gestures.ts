@@ -1,5 +1,6 @@
-// The gestures of the mouse, a pen and fingers on the canvas of a timeline: a drag moves, a drag with Shift or
-// on the ruler selects a time, a click selects a call, a double click, the wheel and two fingers zoom.
+// The gestures of the mouse, a pen and fingers on the canvas of a timeline: a drag moves, a drag
+// with Shift or on the ruler selects a time, a click selects a call, a double click, the wheel and
+// two fingers zoom.
 import { useRef } from "preact/hooks";
 import type { Window } from "../canvas/scale";
 import { setParameters } from "../router";
@@ -17,7 +18,7 @@ interface Point {
     y: number;
 }
 
-// The state at the begin of a press, which a drag is measured from.
+// The state at the start of a press. A drag is measured from it.
 interface Press extends Point {
     view: Window;
     scroll: number;
@@ -40,6 +41,7 @@ function timeAt({ view, width }: Picture, x: number): number {
     return view.from + (x / width) * lengthOf(view);
 }
 
+// Returns the time between two places on the canvas.
 function bandOf(picture: Picture, x: number, other: number): Window {
     const [from, to] = [timeAt(picture, x), timeAt(picture, other)].sort((a, b) => a - b);
     return { from: Math.max(0, Math.round(from!)), to: Math.round(to!) + 1 };
@@ -51,8 +53,8 @@ function zoomAt({ picture, show }: Surface, x: number, factor: number): void {
     show(time - (time - picture.view.from) * factor, lengthOf(picture.view) * factor);
 }
 
-// Zooms to a bar with an eighth of its length on each side, or to half the window if that is shorter.
-// A double click thus never zooms out.
+// Zooms to a bar with an eighth of its length on each side, or to half the window if that is
+// shorter. A double click thus never zooms out.
 function zoomTo(surface: Surface, x: number, hit: Hit | null): void {
     const bar = hit?.bar;
     const length = bar ? (bar.right - bar.left) * 1.25 : Infinity;
@@ -72,6 +74,7 @@ function pinch({ picture, show }: Surface, view: Window, before: readonly Point[
     show(time - (middle(now) / picture.width) * length, length);
 }
 
+// Zooms. With Shift, it scrolls the tracks. A sideways movement moves in time.
 function onWheel(surface: Surface, event: WheelEvent): void {
     const { picture, show, box } = surface;
     const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1;
@@ -86,6 +89,7 @@ function onWheel(surface: Surface, event: WheelEvent): void {
     }
 }
 
+// Selects a time, or moves the window and scrolls, as far as the pointer has moved.
 function drag(surface: Surface, start: Press, event: PointerEvent): void {
     const { picture, show, setBand, box } = surface;
     start.hasMoved ||= Math.hypot(event.offsetX - start.x, event.offsetY - start.y) > CLICK_PIXELS;
@@ -103,7 +107,7 @@ function drag(surface: Surface, start: Press, event: PointerEvent): void {
     show(start.view.from - ((event.offsetX - start.x) / picture.width) * length, length);
 }
 
-// Fingers that touch the canvas, and what two of them began with.
+// The fingers that touch the canvas, and where the first two of them began.
 class Fingers {
     private readonly places = new Map<number, Point>();
     private begin: { places: Point[]; view: Window } | null = null;

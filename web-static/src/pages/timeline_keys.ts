@@ -1,5 +1,5 @@
-// The keys of a timeline, which work wherever the focus is. Letters are matched by their position on
-// the keyboard.
+// The keys of a timeline, which work wherever the focus is. Letters are matched by their position
+// on the keyboard.
 import type { Window } from "../canvas/scale";
 import { setParameters } from "../router";
 import type { Picture } from "./timeline_draw";

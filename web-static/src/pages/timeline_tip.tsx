@@ -1,5 +1,5 @@
 // The description of the call under the pointer: a tooltip beside the pointer, and a line for
-// screen readers. Both follow a signal of their own, so that hovering does not draw the canvas again.
+// screen readers. Both read the signal `hovered`, so that hovering does not draw the canvas again.
 import type { Signal } from "@preact/signals";
 import { Fragment } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";

@@ -1,6 +1,6 @@
 // The parts that the timelines of one and of several sessions share: the visible window, the chosen
-// threads, and the table of calls. The window, the selection, the search and the chosen threads are in
-// the address.
+// threads, and the table of calls. The window, the selection, the search and the chosen threads are
+// in the address.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
@@ -25,7 +25,7 @@ function windowOf(from: string | null, to: string | null): Window | null {
     return first !== null && last !== null && last > first ? { from: first, to: last } : null;
 }
 
-// Returns a window inside of `bounds` that is at least NARROWEST_NS long.
+// Returns a window inside of `bounds` that is at least NARROWEST_NS long, if `bounds` is.
 function clamp(bounds: Window, from: number, length: number): Window {
     const whole = bounds.to - bounds.from;
     const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));
@@ -140,8 +140,8 @@ export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned
     return { tracks: [...first, ...tracks.filter((track) => !isPinned(track))], pinned: first.length };
 }
 
-// A button that switches deep tracks between all levels and the first ROWS_MAX. Hidden if all levels
-// are drawn anyway.
+// A button that switches deep tracks between all levels and the first ROWS_MAX. Hidden if all
+// levels are drawn anyway.
 export function Levels({ tracks }: { tracks: readonly Track[] }) {
     const isOn = showsAllLevels();
     return isOn || tracks.some((track) => track.levels > track.rows) ? (

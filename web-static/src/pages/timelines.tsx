@@ -20,8 +20,9 @@ const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
 const ROWS = { rows: 5000 };
 
-// The offset of each session from the first one. By clock: the start in the collector's time if the
-// clocks were compared, else in the device's.
+// Returns SQL for the sessions and their offsets from the first one. By clock, a session begins at
+// its start in the collector's time if the clocks were compared, else in the device's. By mark, the
+// first marks are at the same time.
 function placesSql(ids: string, align: string): string {
     const isMark = align.startsWith("mark:");
     const begun = "coalesce(c.started_collector_ns, s.started_realtime_ns)";
@@ -68,6 +69,8 @@ function certainty(place: Place, align: string): string {
     return `± ${duration(place.uncertainty_ns)}; the device's was ${duration(Math.abs(error))} ${side}`;
 }
 
+// Says how accurate a session's clock is, beside the name of its track. Returns "" unless sessions
+// are aligned by clock.
 function onTrack(place: Place, align: string): string {
     if (align !== "") {
         return "";
@@ -85,7 +88,8 @@ interface Shown {
     placed: Placed;
 }
 
-// Returns the chosen streams, else the first streams of each session, up to TRACKS_MAX in all.
+// Returns the chosen streams, else the first streams of each session (about TRACKS_MAX in all), and
+// the pinned ones.
 function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
     const wanted = (route.value.parameters.get("streams") ?? "").split(",");
     const chosen = streams.filter((stream) => wanted.includes(String(stream.stream_id)));
@@ -98,6 +102,7 @@ function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
     return withPinned(chosen.length > 0 ? chosen : first, streams);
 }
 
+// Combines sessions with their streams. Leaves out sessions without an offset or without streams.
 function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[] {
     return places.flatMap((place) => {
         const own = streams.filter((stream) => stream.session_id === place.session_id);
@@ -107,6 +112,7 @@ function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[]
     });
 }
 
+// Returns the time from the first call of all sessions to the last one, in the timeline's time.
 function spanOf(shown: readonly Shown[]): Window | null {
     return shown.length === 0
         ? null

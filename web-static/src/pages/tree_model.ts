@@ -1,8 +1,8 @@
 // The visible call tree: which paths are loaded, which are open, and the order of the rows.
 import { api, type PathNode, type TreePage } from "../api";
 
-// Loads call paths: the children of `parent`, the ancestors of `focus`, or the ancestors of the
-// hottest path of `function`. Without these it loads the roots.
+// Loads call paths: the children of `parent`, or the ancestors and the children of `focus` or of
+// the hottest path of `function`. Without these it loads the roots.
 export type TreeSource = (asked: {
     parent?: string | undefined;
     focus?: string;

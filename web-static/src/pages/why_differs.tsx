@@ -5,9 +5,9 @@ import { duration } from "../format";
 import { Panel, RowTable } from "../widgets/panel";
 import { Problem, Time } from "../widgets/small";
 
-// Splits the time of a call by what its thread did. The scheduler's counters come in steps, which are longer than
-// most calls. A step counts in proportion to its overlap with the call, so the result is an
-// estimate. CPU time that was measured for the call itself is exact.
+// Splits the time of a call by what its thread did. The scheduler's counters come in steps, which
+// are longer than most calls. A step counts in proportion to its overlap with the call, so the
+// result is an estimate. CPU time that was measured for the call itself is exact.
 const STATES_SQL = `WITH asked AS (
     SELECT c.session_id, c.stream_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.cpu_ns, t.number AS thread_number
     FROM calls c LEFT JOIN threads t USING (thread_id) WHERE c.call_id = :call),

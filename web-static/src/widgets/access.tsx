@@ -8,7 +8,7 @@ const roles = ["reader", "analyst", "operator", "admin"] as const;
 
 export type Role = (typeof roles)[number];
 
-// True if the role permits it, and as long as the server has not said which role it is.
+// True if the token's role is `needed` or a higher one, or is not known yet.
 export function may(needed: Role): boolean {
     const own = health.value?.role;
     return own === undefined || roles.indexOf(own) >= roles.indexOf(needed);

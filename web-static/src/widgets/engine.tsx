@@ -8,6 +8,7 @@ const POLL_MS = 5000;
 // The latest health report of the server; null before the first one.
 export const health = signal<Health | null>(null);
 
+// Requests the server's health. A failure changes nothing.
 export async function askHealth(): Promise<void> {
     try {
         health.value = await api.health();

@@ -25,6 +25,7 @@ interface FlameProperties<T extends Frame> {
     columns: readonly ListColumn<T>[]; // columns of the table
 }
 
+// Returns the frame that a key chooses: null for no frame, undefined if the key does nothing.
 function keysFrom<T extends Frame>(
     event: KeyboardEvent,
     frames: readonly T[],

@@ -1,4 +1,4 @@
-// Draws the durations of one function in two sets of sessions, one over the other.
+// Draws the durations of one function, in one set of sessions or in two, one over the other.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";

@@ -17,8 +17,8 @@ interface SessionRow {
     started: string;
 }
 
-// Puts the two sets into the address. Also removes the parameters in `clears`, because they belong
-// to the old sets.
+// A form that writes the two sets into the address. It also removes the parameters in `clears`,
+// because they belong to the old sets.
 export function SetFields({ titles, action, clears }: {
     titles: readonly [string, string];
     action: string;

@@ -15,6 +15,7 @@ export interface RowWindow {
     reveal: (row: number) => void;
 }
 
+// Returns which of `rowCount` rows are visible in the box.
 export function useRowWindow(rowCount: number): RowWindow {
     const box = useRef<HTMLDivElement>(null);
     const [top, setTop] = useState(0);
