@@ -152,7 +152,8 @@ static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
                           gap->start_ticks));
         assembler->current = assembler->own;
     }
-    /* Suspended stacks need a wait, too, but it must not hide a loss that they have not noted. */
+    /* Suspended stacks get only the latest gap. A wait must not replace a loss that they have not
+     * been given yet. */
     const bool hides = gap->reason == SJ_GAP_WAITED && assembler->gap_serial > 0 &&
                        assembler->last_gap.reason != SJ_GAP_WAITED;
     if (!hides) {
@@ -487,7 +488,8 @@ static sj_status handle_exit(sj_assembler *assembler, const timed_record *record
                                         : store_values(assembler, record, stream->returned_call);
 }
 
-/* Handles one record whose place in the order is final. */
+/* Handles one record that is not a value. If its time is before the previous record's time, it gets
+ * that time. */
 static inline sj_status handle_record(sj_assembler *assembler, timed_record *record)
 {
     if (record->ticks < assembler->last_ticks) {

@@ -45,8 +45,8 @@ SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *r
 bool sj_detach_is_replaced(pid_t pid);
 
 /* Detaches from processes of a session that never joined it: children forked by a bare system call,
- * or while the agent was being loaded. `parents` are the processes of the session. Returns their
- * number. `*left_bytes` is the memory that stays mapped in them. */
+ * or while the agent was being loaded. `parents` are the processes of the session. Returns the
+ * number of these children. `*left_bytes` is the memory that stays mapped in them. */
 size_t sj_detach_orphans(const sj_session_id *session, const pid_t *parents, size_t count,
                          uint64_t *left_bytes);
 
@@ -67,7 +67,9 @@ typedef struct sj_recorded {
     sj_session_id session;
 } sj_recorded;
 
-/* Reports the recording of a process. Returns SJ_ENOTFOUND or SJ_EPERM. */
+/* Reports the recording of a process. If it has no agent, or an agent that cannot be read,
+ * `has_agent` is false. Returns SJ_ENOTFOUND, SJ_EPERM, or SJ_EVERSION if the agent is of another
+ * version. */
 SJ_MUST_CHECK sj_status sj_detach_find(pid_t pid, sj_recorded *recorded, sj_error *error);
 
 #endif

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* RESEND_MS is longer than any answer takes. NNG itself repeats the question if a connection
- * breaks. NNG ends a question that takes too long; GRACE_MS is how late it may be. */
+/* RESEND_MS is longer than any reply takes. NNG repeats a request by itself if a connection breaks.
+ * NNG ends a request after its timeout, and GRACE_MS is how late it may do so. */
 enum {
     RESEND_MS = 60000,
     RECONNECT_MIN_MS = 500,
@@ -24,7 +24,7 @@ enum {
 struct sj_server_client {
     nng_socket socket;
     sj_dialing dialing;
-    nng_aio *aio; /* The question that is being asked. */
+    nng_aio *aio; /* The request in progress. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_done; /* True once `aio` is done. */
