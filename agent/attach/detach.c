@@ -132,8 +132,8 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
     if (!sj_remote_agent_is_unchanged(&detach->target, &detach->agent)) {
         return SJ_EAGAIN;
     }
-    /* Called while sigaction still reports the program's own handlers. The rest is removed at the
-     * end. */
+    /* Removes the signal gates while the hook of sigaction still hides them from the program.
+     * SJ_AGENT_STATE_DETACH removes gates that are left. */
     (void)!sj_remote_agent_call_any(&detach->target, &detach->agent, SJ_AGENT_STATE_LEAVE_SIGNALS);
     SJ_TRY(sj_remote_agent_toggle(&detach->target, &detach->agent, &detach->choice, done));
     detach->report->restored += done->changed;

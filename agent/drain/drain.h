@@ -53,7 +53,7 @@ typedef struct sj_drain_counters {
     uint64_t lost_calls;
     uint64_t lost_events;
     uint64_t dropped_events; /* part of lost_events: events dropped in full rings */
-    /* part of lost_events: signal handlers that interrupted the slow path */
+    /* part of lost_events: events of signal handlers that interrupted the slow path */
     uint64_t handler_events;
     uint64_t refused_threads;   /* threads that found no slot */
     uint64_t refused_functions; /* functions whose values or rules did not fit */

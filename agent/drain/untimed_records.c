@@ -24,14 +24,14 @@ typedef struct open_call {
     uint32_t function;
 } open_call;
 
-/* An untimed record that waits, and the time between it and the record before it. */
+/* An untimed record that waits for the time of a later record. */
 typedef struct waiting_record {
     uint32_t record; /* its index in the output */
     /* index + 1 of the waiting entry whose call contains the time before this record; 0: none */
     uint32_t owner;
     uint32_t parts; /* for an entry: number of parts of the call's own time */
     bool is_whole;  /* for an entry: its exit waits, too */
-    double ticks;   /* for an entry: duration of its call, later of each of its parts */
+    double ticks;   /* for an entry: first the duration of its callees, then of each of its parts */
 } waiting_record;
 
 struct sj_untimed_records {
@@ -216,8 +216,8 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
     return known;
 }
 
-/* Reports that each waiting call may have lasted as long as the whole time between the timed
- * records. */
+/* Reports the waiting calls to the call timing: each may have lasted as long as the whole time
+ * between the timed records. */
 static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
 {
     sj_call_timing *timing = untimed->timing;

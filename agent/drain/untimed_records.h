@@ -19,8 +19,8 @@
 typedef struct sj_untimed_records sj_untimed_records;
 
 /* Creates the state of a thread with these bounds of its own stack. `timing` (borrowed, may be
- * NULL) gets the durations of timed calls. `has_distances` is that of the arena's view. Returns
- * NULL if out of memory. */
+ * NULL) gets the durations of timed calls. `has_distances` is the member of the arena's view.
+ * Returns NULL if out of memory. */
 sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
                                            uint64_t stack_high, bool has_distances);
 void sj_untimed_records_free(sj_untimed_records *untimed);

@@ -83,8 +83,8 @@ static uint64_t restorer_of(const kernel_action *action)
 }
 
 /* Returns the gate that already has the action's handler, else the next one. A thread may have
- * reached a gate, but not its handler yet. It finds the right handler as long as the program has
- * few handlers. */
+ * reached a gate, but not its handler yet. It finds the right handler unless SJ_SIGNAL_GATES other
+ * actions were set meanwhile. */
 static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
 {
     for (uint32_t gate = 0; gate < SJ_SIGNAL_GATES; gate++) {
