@@ -73,7 +73,8 @@ void sj_recorder_map_changes(const char *directory)
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;
     }
-    /* else a forked child keeps the marks that its parent has passed */
+    /* A forked child still has its parent's table. It keeps the marks that its parent has
+     * passed. */
     if (sj_recorder_changes == NULL) {
         forget_marks();
     }
@@ -256,7 +257,7 @@ void sj_recorder_change_at_mark(const char *name, bool end)
     sj_changes *changes = sj_recorder_changes;
     for (uint32_t i = 0; changes != NULL && i < SJ_CHANGE_RULES; i++) {
         sj_change_rule *rule = &changes->rules[i];
-        /* Read as in `fires`. */
+        /* As in `fires`, a rule that the recorder writes meanwhile does not apply. */
         const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
         if (rule->begin_mark[0] == '\0') {
             continue;

@@ -290,7 +290,8 @@ static void record_ended_threads(void)
     }
 }
 
-/* Reading another thread's name would take a descriptor, which a fork could inherit. */
+/* Records only the calling thread's name. Reading another thread's name would need a descriptor,
+ * which a fork could inherit. */
 static void record_own_name(void)
 {
     sj_thread_slot *slot = sj_recorder_self.slot;

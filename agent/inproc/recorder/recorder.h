@@ -170,8 +170,7 @@ void sj_recorder_unpark(void);
  * makes no system call, and the child is confined, too. */
 void sj_recorder_after_fork(void);
 
-/* Unmaps the arena. The recorder must not be armed. No thread may be in a probe or run one
- * later. */
+/* Disarms the recorder and unmaps the arena. No thread may be in a probe or run one later. */
 void sj_recorder_unmap(void);
 
 /* Stores a mark in the arena's table and a note in the thread's stream. Does nothing if the

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * The slow path owns the thread while `busy` is set. A probe in a signal handler that interrupts
- * it records if the cursor has space. Otherwise the probe counts the record as dropped and sets the
+ * The slow path owns the thread while `busy` is set. A probe in a signal handler that interrupts it
+ * records if the cursor has space. Otherwise the probe counts the record as dropped and sets the
  * cursor to 0, so that the cursor never advances out of a chunk's header. Hence a cursor without
  * space means that its chunk is full, whatever its value.
  *
@@ -15,9 +15,10 @@
  * such spare chunk, because half of their memory would stay unused.
  *
  * A handler that runs during a wait may fork. When its child returns from the handler, the slow
- * path belongs to the parent. The child leaves it and begins its own. |A thread without a slot has
- * no window. All its probes take the slow path, so that each record is counted at once: the thread
- * may end after any of them. */
+ * path belongs to the parent. The child leaves it and begins its own.
+ *
+ * A thread without a slot has no window. All its probes take the slow path, so that each record is
+ * counted at once: the thread may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 

@@ -178,7 +178,7 @@ static uint64_t second_of(uint8_t place, const moment *at)
                                            : 0;
 }
 
-/* Returns the text of a place whose register is `bits`. */
+/* Returns the text of a place whose register contains `bits`. */
 static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
 {
     switch (sj_value_kind_of(place)) {
@@ -568,7 +568,7 @@ static size_t read_result(const sj_value_registers *registers, size_t count,
                : count;
 }
 
-/* Records words of a place itself, as a text. */
+/* Records `count` words that a place itself contains, as a text. */
 static void put_own_words(uint32_t tag, uint8_t place, size_t count, const moment *at)
 {
     enum { ARGUMENT_MOST = 2 };
