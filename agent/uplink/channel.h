@@ -25,9 +25,9 @@ typedef enum sj_channel_event_type {
 
 typedef struct sj_channel_event {
     sj_channel_event_type type;
-    uint32_t slot;       /* Set for ANSWERED and FAILED. */
-    int64_t received_ns; /* ANSWERED: CLOCK_BOOTTIME. */
-    sj_slice reply;      /* ANSWERED: borrowed until the channel's next call. */
+    uint32_t slot;       /* Set for REPLIED and FAILED. */
+    int64_t received_ns; /* REPLIED: CLOCK_BOOTTIME. */
+    sj_slice reply;      /* REPLIED: borrowed until the channel's next call. */
     const char *why;     /* FAILED: static, or owned by the channel. */
 } sj_channel_event;
 

@@ -21,7 +21,8 @@ typedef struct sj_dialing {
     char *url, *certificate;
     unsigned attempts;  /* Replacements since there was a connection. */
     unsigned silences;  /* Replacements of connections since there was an answer. */
-    uint64_t connected; /* Count at the latest poll. So are the next two. */
+    uint64_t connected; /* Count at the latest poll. `replies` and `was_connected` are also of that
+                           poll. */
     uint64_t replies;
     bool was_connected;
     bool is_answered; /* True if the present connection brought an answer. */

@@ -2,12 +2,12 @@
  *
  * NNG's threads only note that a question has ended, and wake the waiting thread. A slot is one REQ
  * context with one asynchronous operation: send, then (from the completion of the send) receive. A
- * running operation is never cancelled while the channel is open: NNG 1.5.2 can crash if a
- * receive is cancelled while its send is queued. REQ itself repeats a question after `resend_ms`,
- * or if the connection breaks, to the next peer that answers. A context is not in use when its
- * socket is closed. Otherwise the call that uses it would destroy it after it has released the
- * socket. It would lock a freed mutex, and NNG would end the process ("panic: pthread_mutex_lock:
- * Invalid argument").
+ * running operation is never cancelled while the channel is open: NNG 1.5.2 can crash if a receive
+ * is cancelled while its send is queued. REQ itself repeats a question after `resend_ms`, or if the
+ * connection breaks, to the next peer that answers. The socket is closed only when no context is in
+ * use. Otherwise the call that uses a context would destroy the context after it has released the
+ * socket. That call would lock a freed mutex, and NNG would end the process ("panic:
+ * pthread_mutex_lock: Invalid argument").
  *
  * If NNG does not close the socket (socket_close.h), the whole channel is leaked, because NNG's
  * threads may still use it. */
