@@ -1,7 +1,7 @@
 /* Design notes.
  *
  * A probe reads the clock before it reserves its slot, so the order of the slots is the true order,
- * whatever interrupts the probe. If a time goes back, the clock is at fault: a handler ran between
+ * whatever interrupts the probe. A time goes back only by the clock's fault. A handler ran between
  * the clock and the slot, or the thread moved to a processor whose clock is behind. The record then
  * gets the time of the record before.
  *

@@ -57,7 +57,8 @@ typedef struct sj_assembler_sink {
                             uint64_t first_ticks);
     sj_status (*block)(void *context, const sj_block_header *header, sj_slice bytes);
     void (*mark)(void *context, uint32_t mark_index, bool end, uint64_t ticks);
-    /* Returns the rules about single values that keep this value. NULL: there are no such rules. */
+    /* Returns the rules about single values that keep this value. NULL: there are no rules about
+     * single values. */
     sj_rule_set (*value)(void *context, uint32_t function, const sj_block_value *value,
                          uint64_t ticks);
     /* Returns the rules about whole calls that the call meets. At an entry, rules that need the

@@ -26,7 +26,7 @@ typedef struct sj_value_queue {
     size_t count;
     uint64_t lost; /* values that found no capacity, or of which parts are missing */
     sj_waiting_call_value items[SJ_VALUE_QUEUE]; /* in the order of their records */
-    sj_text_store texts;                         /* their texts, and those of popped values */
+    sj_text_store texts;                         /* texts of waiting and of popped values */
 } sj_value_queue;
 
 void sj_value_queue_deinit(sj_value_queue *queue);

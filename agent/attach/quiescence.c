@@ -17,8 +17,8 @@ typedef struct quiescence_check {
     const sj_remote_agent *agent;
     const sj_quiescence_regions *places;
     sj_unwinder *unwinder;
-    /* The library that unwinds stacks for exceptions. A thread in it may be about to look up a
-     * thunk's address that was on a stack. Empty: this need not be checked now. */
+    /* The library that unwinds stacks for exceptions. A thread in it may have read a thunk's
+     * address from a stack and look it up later. Empty: this need not be checked now. */
     sj_remote_range exceptions;
 } quiescence_check;
 

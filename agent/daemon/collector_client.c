@@ -32,7 +32,7 @@ struct sj_server_client {
     uint64_t connected; /* See sj_dialing_state. */
     nng_pipe pipe;      /* See sj_dialing_state. The mutex protects the members above. */
     uint64_t replies;   /* See sj_dialing_state. Only the asking thread uses it. */
-    /* True if NNG did not close its socket or end a question in time. */
+    /* True if NNG did not close its socket or end a request in time. */
     atomic_bool is_stuck;
 };
 
@@ -101,7 +101,7 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 
 void sj_server_client_stop(sj_server_client *client)
 {
-    /* If NNG does not close the socket, the current question ends by its timeout. */
+    /* If NNG does not close the socket, the current request ends by its timeout. */
     if (!client->is_stuck && !sj_socket_close(client->socket)) {
         client->is_stuck = true;
     }

@@ -50,7 +50,7 @@ typedef struct server {
     bool is_started;
     uint64_t last_command;
     bool told_refusal;
-    bool is_away; /* True if the collector does not answer. */
+    bool is_away; /* True if the collector does not reply. */
     /* Modification time of the enrolment file whose name and tags were reported last. */
     struct timespec names_known;
 } server;
@@ -359,7 +359,7 @@ static void report_names(server *asked)
     }
 }
 
-/* Logs when the collector becomes unreachable, and when it answers again. */
+/* Logs when the collector becomes unreachable, and when it replies again. */
 static void log_reach(server *asked, bool is_away, const char *text)
 {
     const char *what = asked->daemon->enrolment.count > 1 ? "its sessions wait on disk, and new "

@@ -36,7 +36,7 @@ typedef struct sj_enrolment_names {
     size_t tag_count;
 } sj_enrolment_names;
 
-/* Enrols the device at the collector of an invitation, and stores the answer. `collector` replaces
+/* Enrols the device at the collector of an invitation, and stores the reply. `collector` replaces
  * the invitation's address unless it is NULL. If `is_further`, the collector becomes the last of
  * the device's collectors, or replaces the one with its address. Otherwise it becomes the only one.
  * Returns SJ_ELIMIT if the device has SJ_COLLECTORS_MAX. `hint` (SJ_ERROR_TEXT_BYTES) receives a

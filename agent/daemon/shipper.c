@@ -18,10 +18,10 @@ enum { SLICE_MS = 200, STALLED_SLICES = 50, MOST_OVER_QUOTA = 8 };
 typedef struct shipping {
     sj_shipper *shipper;
     unsigned kept;
-    /* Collectors that did not answer in this round. */
+    /* Collectors that did not reply in this round. */
     bool is_away[SJ_COLLECTORS_MAX];
     unsigned over_quota; /* Sessions of this round that a quota kept back. */
-    bool are_all_away;   /* No collector answered for a session that may go to any. */
+    bool are_all_away;   /* No collector replied for a session that may go to any. */
 } shipping;
 
 /* Returns the `is_away` flag of the collector that the session belongs to. Returns NULL if the
@@ -39,7 +39,7 @@ static bool *collector_of(shipping *all, const char *directory)
     return NULL;
 }
 
-/* True if the session's collector, or every collector, did not answer earlier in this round. */
+/* True if the session's collector, or every collector, did not reply earlier in this round. */
 static bool is_in_vain(shipping *all, const char *directory)
 {
     const bool *is_away = collector_of(all, directory);
@@ -172,7 +172,7 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
     sj_recovery_release(&claim, is_over);
-    /* If no collector answers, the other sessions would wait just as long in vain. */
+    /* If no collector replies, the other sessions would wait as long without success. */
     return !all->are_all_away && all->over_quota < MOST_OVER_QUOTA &&
            !atomic_load(&all->shipper->stop);
 }

@@ -24,7 +24,7 @@ extern char **environ;
 /* The state of this worker process. */
 typedef struct worker {
     const json_t *task;
-    int reply; /* -1: the daemon has been answered. */
+    int reply; /* -1: the reply was written. */
     char *words[WORDS_MAX + 1];
     char spool_root[PATH_MAX];
     sj_program program;
@@ -142,7 +142,7 @@ static sj_status prepare_app(const json_t *task, sj_error *error)
 }
 
 /* Redirects the program's output to a log file of its own, and keeps the daemon's pipe for the
- * answer. */
+ * reply. */
 static sj_status redirect(const json_t *task, int *reply, sj_error *error)
 {
     char directory[PATH_MAX];
@@ -162,7 +162,7 @@ static sj_status redirect(const json_t *task, int *reply, sj_error *error)
     return SJ_OK;
 }
 
-/* Answers the daemon. Later answers are dropped. */
+/* Writes a line to the daemon, and releases it. Only the first line is written. */
 static void reply_to_daemon(worker *self, json_t *line)
 {
     if (line != NULL && self->reply >= 0) {

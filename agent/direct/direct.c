@@ -6,7 +6,8 @@
  *
  * If nothing was recorded for a while, it sleeps longer, so that an idle program stays idle. A
  * program that then starts at full speed fills its ring before the thread wakes. The program then
- * waits some milliseconds, once. If the policy does not allow such waits, the sleep stays short.
+ * waits some milliseconds, once. If the policy does not let the program wait, the sleep stays
+ * short.
  *
  * If all other threads ended by pthread_exit, the process must end, too. So this thread checks four
  * times a second whether it is alone. */

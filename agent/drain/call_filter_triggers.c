@@ -1,5 +1,5 @@
-/* The part of the call filter that informs the triggers about requests and marks of the program,
- * and about calls that are open for too long. */
+/* Informs the triggers about requests and marks of the program, and about calls that are open for
+ * too long. */
 #include "agent/drain/call_filter_state.h"
 
 #include <string.h>

@@ -433,7 +433,7 @@ static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
     return SJ_OK;
 }
 
-/* Feeds the readable records of the current chunk. Sets `*more` if the reader should look for
+/* Feeds the readable records of the current chunk. Sets `*more` if the reader has to search for
  * another chunk. */
 static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t now_ns,
                             uint64_t *count, bool *more)

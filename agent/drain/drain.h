@@ -134,13 +134,13 @@ SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *po
 
 /* Writes a shared reference to the set of unhooked functions of a process (unhooked_set.h) to
  * `*freed`. The caller is about to change that set, and releases the reference. Writes NULL if the
- * process does not exist or the drain has failed. Blocking, threads and errors are those of
+ * process does not exist or the drain has failed. Blocking, threads and errors are as for
  * sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process,
                                              sj_unhooked_set **freed);
 
 /* Reads and sends what a process has recorded until now. Does nothing if the process does not
- * exist. Blocking, threads and errors are those of sj_drain_set_policy. */
+ * exist. Blocking, threads and errors are as for sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process);
 
 /* Reports to the triggers that a watched thread has not responded for `waited_ticks`. Any thread

@@ -145,8 +145,8 @@ static bool leaves_timed(sj_untimed_records *untimed, const sj_record *exit)
     return leaves;
 }
 
-/* Tracks a timed entry or exit. Untimed calls need not be tracked: if one contains a timed record,
- * its times are as exact as those of its neighbours. */
+/* Tracks a timed entry or exit. Untimed calls need not be tracked: if an untimed call contains a
+ * timed record, its times are as exact as the times of its neighbours. */
 static void follow(sj_untimed_records *untimed, const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);
@@ -330,7 +330,7 @@ static void keep_place(sj_untimed_records *untimed, const sj_record *record)
 }
 
 /* Returns the time until which the thread worked before a record. That is the record's time, or the
- * time when the thread began to wait for the drain. Such a wait is not part of a call's
+ * time when the thread began to wait for the drain. A wait for the drain is not part of a call's
  * duration. */
 static uint64_t end_of_work(sj_untimed_records *untimed, const sj_record *record)
 {

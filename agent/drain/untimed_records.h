@@ -2,7 +2,7 @@
  * without a clock get estimated times between the timed records around them. Their order is exact.
  *
  * A call between two timed records gets the mean duration of its function's timed calls. The
- * remaining time is divided among the other untimed records. If there is too little time, all such
+ * remaining time is divided among the other untimed records. If there is too little time, these
  * calls are shortened in proportion. If a call contains a timed record, each of its ends lies
  * somewhere between the timed records around it.
  *

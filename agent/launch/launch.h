@@ -35,7 +35,7 @@ SJ_MUST_CHECK sj_status sj_launch_prepare(const sj_launch_options *options, sj_l
  * SJ_EIO; the child is then reaped. */
 SJ_MUST_CHECK sj_status sj_launch_go(sj_launch *launch, int *exec_errno);
 
-/* Ends and reaps a child that is still waiting. Does nothing if it runs or is gone. */
+/* Ends and reaps a child that is still waiting. Does nothing if the child runs or has ended. */
 void sj_launch_abandon(sj_launch *launch);
 
 #endif

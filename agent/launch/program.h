@@ -23,7 +23,7 @@ typedef struct sj_program {
     bool is_script;
     char emulator[PATH_MAX]; /* emulator for a program of another machine; "": none */
     char sysroot[PATH_MAX];  /* folder of the emulator's libraries; "": the emulator's default */
-    const char *agent;       /* file of that machine's agent; NULL: that of this machine */
+    const char *agent;       /* file of that machine's agent; NULL: the agent of this machine */
 } sj_program;
 
 /* Looks `name` up (in PATH if it has no slash) and checks that it can be recorded. The error names

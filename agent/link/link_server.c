@@ -112,7 +112,7 @@ static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 
-/* Reads the structure and the path after it. Replaces the path by that of the real file. */
+/* Reads the structure and the path after it. Replaces the path by the path of the real file. */
 static sj_status read_module(sj_reader *reader, sj_link_module *module, char path[PATH_MAX])
 {
     const uint8_t *bytes = sj_read_bytes(reader, sizeof(*module));

@@ -1,4 +1,4 @@
-/* A channel carries questions to a collector and brings the answers back (REQ and REP of the SP
+/* A channel carries questions to a collector and brings the replies back (REQ and REP of the SP
  * protocols). There are two kinds. NNG's channel has threads of its own and TLS. sp_channel.h has
  * no thread: it is used in programs that must not get any.
  *
@@ -36,7 +36,7 @@ typedef struct sj_channel_options {
     /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
     const char *certificate;
     uint32_t slots;      /* At most SJ_CHANNEL_SLOTS. */
-    uint32_t resend_ms;  /* A question without an answer is repeated after this time. */
+    uint32_t resend_ms;  /* A question without a reply is repeated after this time. */
     const void *context; /* Further options of the kind. NULL: none. Borrowed for the call. */
 } sj_channel_options;
 

@@ -35,7 +35,7 @@ typedef struct sj_uplink_status {
     uint64_t announced_frames; /* Acknowledged announcements that were sent again. */
     /* Frames that the collector can never store: set aside, not resent. */
     uint64_t rejected_frames;
-    bool is_over_quota; /* The collector's latest answer: the device's quota is used up. */
+    bool is_over_quota; /* The collector's latest reply: the device's quota is used up. */
     char message[256];  /* Latest message of the collector or the network. */
 } sj_uplink_status;
 

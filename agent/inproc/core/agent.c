@@ -256,7 +256,7 @@ static bool is_loaded_by_jvm(void)
 }
 
 /* Follows the modules that the loader maps later. musl calls its debug hook under a write lock that
- * its dl_iterate_phdr also takes. So such modules of a musl program are not recorded. */
+ * its dl_iterate_phdr also takes. So later modules of a musl program are not recorded. */
 static void follow_modules(sj_on_module *on_new_module)
 {
     if (is_glibc()) {

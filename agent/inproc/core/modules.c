@@ -279,7 +279,7 @@ typedef struct received_plan {
 } received_plan;
 
 /* Reads a plan from a reply. A plan inside the packet is copied, because the packet's memory is
- * needed for the answer. */
+ * needed for the reply. */
 static sj_status read_plan(const sj_link *link, received_plan *plan)
 {
     static _Alignas(16) uint8_t buffer[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */

@@ -188,8 +188,8 @@ static bool is_agent_stack(const sj_saved_context *saved, uint64_t address)
 
 /* Corrects the fault address in two cases. The first is a fault whose siginfo contains the address
  * of the instruction. The second is the end of the stack, if a stub or the agent has met it, which
- * `is_ours` decides by the address. Then the fault looks as if the function's first push had met
- * it. Mono looks for the address among its guard pages, and the address of that push may lie above
+ * `is_ours` decides by the address. The fault then gets the address of the function's first push.
+ * Mono looks for the address among its guard pages, and the address of that push may lie above
  * them. So with Mono it stays. */
 static void correct_address(uint64_t signal, siginfo_t *info, void *context,
                             const sj_saved_context *saved,

@@ -77,7 +77,7 @@ typedef struct sj_recorder_thread {
     uint32_t is_forking;      /* 1 between sj_recorder_park and sj_recorder_unpark */
     uint64_t forked_in;       /* frame of the signal handler that called fork; 0: none */
     uint32_t forks;           /* number of forks from which the thread has returned as the child */
-    bool has_own_stack;       /* the slot's bounds are those of the thread's own stack */
+    bool has_own_stack;       /* the slot holds the bounds of the thread's own stack */
     sj_recorder_counting counting;
     uint64_t refused_ticks; /* when the file system last refused memory; 0: it did not */
     bool has_window;        /* the thread's discard window has memory */

@@ -7,12 +7,12 @@
  *
  * A thread that finds no free chunk continues in its discard window at full speed. It checks again
  * each time the window is full. Counting is exact. A record may be reserved but not yet written
- * when the window is counted, because its probe was interrupted. Such a record stays and is counted
- * next time, and the window is armed behind it.
+ * when the window is counted, because its probe was interrupted. An unwritten record stays and is
+ * counted next time, and the window is armed behind it.
  *
  * A thread waits while it still has space: its last chunk is open and it is not `busy`, so that
- * signal handlers record. They may run the whole slow path there. Buffers of few chunks have no
- * such spare chunk, because half of their memory would stay unused.
+ * signal handlers record. They may run the whole slow path there. Threads with few chunks keep no
+ * spare chunk, because half of their memory would stay unused.
  *
  * A handler that runs during a wait may fork. When its child returns from the handler, the slow
  * path belongs to the parent. The child leaves it and begins its own.
