@@ -183,7 +183,7 @@ static sj_status close_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
-    sj_value_queue_clear(&assembler->values); /* their entry may be among the missing records */
+    sj_value_queue_clear(&assembler->values); /* their entries may be among those missing */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
         SJ_TRY(close_gap(assembler, assembler->last_ticks));
     }
@@ -273,7 +273,8 @@ static inline sj_status select_stack(sj_assembler *assembler, uint64_t stack, ui
     return switch_stack(assembler, stack, ticks);
 }
 
-/* A runtime runs on its thread's own stack, and its records have no stack address. */
+/* Makes the thread's own stack current. Managed records have no stack address and belong to this
+ * stack. */
 static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
 {
     if (assembler->current != NULL && assembler->current == assembler->own) {
@@ -420,7 +421,7 @@ static sj_status store_values(sj_assembler *assembler, const timed_record *recor
 /* Cuts the block if it may be too small for the waiting values. Worst case: each value is stored
  * once without a rule and once per matching rule, at entry and exit. A counter reading becomes four
  * values, and one place of a function with types may lead to all its values. A result may also
- * belong to a call that had jumped there. */
+ * belong to a call that jumped to this one. */
 static sj_status reserve_values(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;

@@ -175,8 +175,8 @@ static sj_status push_late(sj_call_stack *stream, uint64_t call_index, const cal
     return status;
 }
 
-/* Evaluates the rules with conditions on the whole call. At the entry, only rules that need nothing
- * of the exit are evaluated; at the exit the others, with the values of both. */
+/* Evaluates the rules with conditions on the whole call. At the entry it evaluates the rules that
+ * need nothing of the exit. At the exit it evaluates the others, with the values of both. */
 static sj_status evaluate_call_rules(sj_call_stack *stream, const sj_valued_moment *moment,
                                      call_values *all, size_t own)
 {

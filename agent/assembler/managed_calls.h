@@ -42,7 +42,7 @@ static inline bool sj_managed_is_call(uint64_t stack)
 }
 
 /* Returns the depth of the outermost call that an exception left while native calls above it run
- * on; 0: none, or none any longer. */
+ * on; 0: there is none. */
 static inline uint32_t sj_managed_pending(const sj_call_stack *stream)
 {
     const uint32_t depth = stream->thrown_depth;

@@ -36,8 +36,9 @@ typedef struct sj_detach_process_report {
 } sj_detach_process_report;
 
 /* Removes everything of Sojourn from a process, whichever recorder put it there. A process that has
- * ended or has no agent is a success. Blocking: up to some 20 s in a busy process. Returns
- * SJ_EPERM, or SJ_EAGAIN if it is impossible now. */
+ * ended or has no agent is a success. Blocking: up to some 20 s in a busy process, longer if a JVM
+ * removes its probes or threads wait for buffer space. Returns SJ_EPERM, or SJ_EAGAIN if it is
+ * impossible now. */
 SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report,
                                           sj_error *error);
 

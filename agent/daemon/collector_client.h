@@ -34,8 +34,9 @@ void sj_server_client_close(sj_server_client *client);
  * call it. */
 bool sj_server_client_is_stuck(const sj_server_client *client);
 
-/* Sends a frame and waits for the reply, which the caller frees with sj_server_reply_deinit.
- * Returns SJ_ETIMEDOUT, SJ_ECLOSED, or SJ_ECORRUPT if the reply cannot be read. */
+/* Sends a frame and waits for the reply, which the caller frees with sj_server_reply_deinit. Waits
+ * at most `timeout_ms` to send, and as long again for the reply. Returns SJ_ETIMEDOUT, SJ_ECLOSED,
+ * or SJ_ECORRUPT if the reply cannot be read. */
 SJ_MUST_CHECK sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame,
                                              int timeout_ms, sj_server_reply *reply,
                                              sj_error *error);

@@ -18,7 +18,7 @@ enum { SJ_POLICIES_DIGEST_BYTES = 65 };
 SJ_MUST_CHECK sj_status sj_device_policies_check(const json_t *policies, sj_error *error);
 
 /* Returns the number of a collector's policies: 0 for the first collector of the device, else a
- * number that follows from its address. */
+ * number that is computed from its address. */
 uint32_t sj_device_policies_number(size_t place, const char *url);
 
 /* Checks and stores the object. It applies to recordings that start afterwards. Returns SJ_EINVAL
@@ -31,8 +31,8 @@ SJ_MUST_CHECK sj_status sj_device_policies_keep(uint32_t number, const json_t *p
 void sj_device_policies_digest(uint32_t number, char digest[SJ_POLICIES_DIGEST_BYTES]);
 
 /* Finds the policy document for an app of the catalogue (NULL: a program outside the catalogue).
- * The caller releases it. Writes NULL if no rule matches. Returns SJ_ECORRUPT if the file is
- * damaged. */
+ * The caller releases it. Writes NULL if no rule matches. Returns SJ_ECORRUPT or SJ_EINVAL if the
+ * file is damaged. */
 SJ_MUST_CHECK sj_status sj_device_policies_find(uint32_t number, const char *app, json_t **policy,
                                                 sj_error *error);
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-/* SILENCE_MS exceeds the 20 s after which the collector replies a poll without commands. Both times
- * double with each replacement, up to a limit: patience until there is a connection, silence until
- * there is a reply. Otherwise a fleet would repeat all questions every half a minute to a
+/* SILENCE_MS exceeds the 20 s after which the collector replies to a poll without commands. Both
+ * times double with each replacement, up to a limit: patience until there is a connection, silence
+ * until there is a reply. Otherwise a fleet would repeat all questions every half a minute to a
  * collector that is too busy to reply. */
 enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
 

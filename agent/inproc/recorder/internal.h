@@ -88,7 +88,8 @@ static inline bool sj_recorder_has_forked(const sj_recorder_thread *self, uint32
 typedef struct sj_stack_bounds {
     uint64_t low;
     uint64_t high;
-    /* true unless the stack is known to belong to a coroutine or a signal handler */
+    /* true if the thread's control block or the mapping shows that the stack is the thread's own,
+     * and not of a coroutine or a signal handler */
     bool is_own;
 } sj_stack_bounds;
 

@@ -356,7 +356,8 @@ static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* Records a place that is not a value of the call. Returns false if it is one. */
+/* Records a place that names a counter or errno. Returns false if the place names a value of the
+ * call. */
 static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
 {
     switch (place) {
