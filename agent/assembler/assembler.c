@@ -225,8 +225,8 @@ static sj_status retire_idle_stacks(sj_assembler *assembler)
 }
 
 /* Makes `stream` the current stack. If the previous stack still has open calls, or `stream` is a
- * coroutine being resumed, other code ran inside the open calls of `stream`: marks their costs as
- * not known. A signal handler or a coroutine that has ended counts as part of the calls. */
+ * coroutine being resumed, other code ran inside its open calls. Their costs are then marked as not
+ * known. A signal handler or a coroutine that has ended counts as part of the calls. */
 static void switch_to(sj_assembler *assembler, sj_call_stack *stream)
 {
     const sj_call_stack *before = assembler->current;

@@ -85,6 +85,8 @@ typedef struct sj_assembler_options {
     const sj_value_rules *value_rules; /* borrowed; the rules that the sink's `value` evaluates */
 } sj_assembler_options;
 
+/* Creates an assembler without open calls. Copies the options and the sink. Returns SJ_EINVAL if an
+ * option is out of range, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_assembler_new(const sj_assembler_options *options,
                                          const sj_assembler_sink *sink, sj_assembler **assembler);
 void sj_assembler_free(sj_assembler *assembler);

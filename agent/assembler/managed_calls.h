@@ -27,8 +27,8 @@
 
 enum { SJ_MANAGED_REACH = 4096 };
 
-/* Returns the address of a managed call that has no native call below it: an address with bit 0
- * set, above all of the run's stack. */
+/* Returns the address of a managed call that has no native call below it. It has bit 0 set and lies
+ * above all of the run's stack. */
 static inline uint64_t sj_managed_base(const sj_record_run *run)
 {
     const uint64_t high =

@@ -3,7 +3,7 @@
  *
  * The calls that began and ended in the block are removed, and the block is filled further. The
  * removed calls are lost. Gaps count them at their places. Calls that were open at the start or at
- * the end of the block stay whole: a block that is accepted later holds both their entries and
+ * the end of the block stay whole. A block that is accepted later holds both their entries and
  * their exits. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_REFUSED_BLOCK_H
 #define SJ_AGENT_ASSEMBLER_REFUSED_BLOCK_H

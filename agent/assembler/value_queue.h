@@ -1,6 +1,6 @@
 /* Value queue: reads value records of a thread and keeps the values until the entry or exit that
- * they belong to. If that record never comes (a longjmp left a handler in between), the next value
- * of the same function, stack address and descriptor replaces the value. Not thread-safe. */
+ * they belong to. That record never comes if a longjmp left a handler in between. The next value of
+ * the same function, stack address and descriptor then replaces the value. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 #define SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 

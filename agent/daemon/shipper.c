@@ -58,9 +58,9 @@ static void note_away(shipping *all, const char *directory)
     }
 }
 
-/* Waits while the collector accepts frames. Returns SJ_OK if all were delivered, SJ_ETIMEDOUT if
- * the collector refuses or stalls or the daemon ends, or SJ_EQUOTA if the device's quota is used
- * up. */
+/* Waits while the collector accepts frames. Returns SJ_OK if all were delivered. Returns
+ * SJ_ETIMEDOUT if the collector refuses or stalls or the daemon ends, and SJ_EQUOTA if the device's
+ * quota is used up. */
 static sj_status wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink, sj_error *error)
 {
     uint64_t last = 0;

@@ -502,7 +502,7 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
 }
 
 /* Sends what the old mode has kept, and frees everything that start_policy creates except the
- * governor. */
+ * governor and the stack sampler. */
 static sj_status end_policy(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;

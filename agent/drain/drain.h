@@ -79,6 +79,8 @@ typedef struct sj_drain_counters {
     sj_status failure; /* why the drain stopped early: SJ_ENOMEM */
 } sj_drain_counters;
 
+/* Creates the drain and, unless it is threadless, starts its thread. Returns SJ_ENOMEM, or SJ_EIO
+ * if a thread cannot start. */
 SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
                                        sj_error *error);
 

@@ -1,6 +1,6 @@
-/* Launches a program in the same environment as without Sojourn: the same arguments, environment
- * (the agent removes its additions before main), working directory, descriptors, signal mask and
- * dispositions, process group, and terminal.
+/* Launches a program with the same surroundings as without Sojourn: arguments, environment, working
+ * directory, descriptors, signal mask and dispositions, process group, and terminal. The agent
+ * removes its additions to the environment before main.
  *
  * The child is forked before the recorder starts threads, opens files or changes signals, and waits
  * until it may start. So it inherits nothing of the recorder. */

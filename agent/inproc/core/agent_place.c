@@ -179,8 +179,8 @@ static bool leave_agent(agent_walk *walk)
 }
 
 /* Leaves the stub that called the agent. If no stub did, returns true only if the walk has found
- * the program's place, or has left sj_arch_values_entry: a rule that sets a result makes it return
- * to the function's caller. */
+ * the program's place, or has left sj_arch_values_entry. A rule that sets a result makes that
+ * function return to the caller of the recorded function. */
 static bool leave_stub(agent_walk *walk)
 {
     sj_stub_state state = {.pc = walk->registers[SJ_NATIVE_PC],

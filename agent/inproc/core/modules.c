@@ -1,9 +1,9 @@
 /* Design notes
  *
  * The loader calls an empty function (r_brk) for debuggers each time that it has mapped or unmapped
- * modules: before relocations and constructors, and under its own lock. The agent replaces that
- * function. Only there can it hook later modules before any of their code runs, for every way to
- * load them (dlopen, dlmopen, NSS, iconv). It need not interpose any function. */
+ * modules. It does so before relocations and constructors, and under its own lock. The agent
+ * replaces that function. Only there can it hook later modules before any of their code runs, for
+ * every way to load them (dlopen, dlmopen, NSS, iconv). It need not interpose any function. */
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"

@@ -12,9 +12,8 @@
 
 sj_changes *sj_recorder_changes;
 
-/* For each place of a rule: the rule's version with the lowest bit set, if this process has passed
- * the rule's first mark and not its second; else 0. A later rule in the same place has another
- * version. */
+/* For each place of a rule: the rule's version with the lowest bit set while this process is
+ * between the rule's two marks; else 0. A later rule in the same place has another version. */
 static _Atomic uint32_t between[SJ_CHANGE_RULES];
 
 static void forget_marks(void)

@@ -88,8 +88,8 @@ static inline bool sj_recorder_has_forked(const sj_recorder_thread *self, uint32
 typedef struct sj_stack_bounds {
     uint64_t low;
     uint64_t high;
-    /* true if the thread's control block or the mapping shows that the stack is the thread's own,
-     * and not of a coroutine or a signal handler */
+    /* True if the control block or the mapping shows that the stack is the thread's own. False for
+     * the stack of a coroutine or a signal handler. */
     bool is_own;
 } sj_stack_bounds;
 
@@ -144,10 +144,10 @@ uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64
  * handler begins. */
 bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
 
-/* If the calling thread runs on an alternate stack inside its own stack, and its chunks do not have
- * the notes about that stack, writes these notes at `address`. `is_first`: the thread has no older
- * chunk. Returns the end of what it wrote. If the thread runs elsewhere on its own stack, forgets
- * the handler, which was left. */
+/* Writes the notes about an alternate stack at `address`. Does so only if the calling thread runs
+ * on one inside its own stack and its chunks lack them. `is_first`: the thread has no older chunk.
+ * Returns the end of what it wrote. If the thread runs elsewhere on its own stack, forgets the
+ * handler, which was left. */
 uint64_t sj_recorder_put_alternate(sj_recorder_thread *self, uint64_t address, bool is_first);
 
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or

@@ -225,9 +225,9 @@ uint64_t sj_recorder_slow(uint32_t tag);
 void sj_recorder_leave(uint64_t low, uint64_t high);
 
 /* Reports a signal handler of the calling thread that runs on the alternate stack from `low` up to
- * `high`: sj_recorder_begin_handler when it begins, sj_recorder_end_handler when it returns. If
- * that stack lies inside the thread's own stack, a note precedes the handler's records. Does not
- * block; makes no system call. Async-signal-safe. */
+ * `high`. Call sj_recorder_begin_handler when it begins and sj_recorder_end_handler when it
+ * returns. If that stack lies inside the thread's own stack, a note precedes the handler's records.
+ * Does not block; makes no system call. Async-signal-safe. */
 void sj_recorder_begin_handler(uint64_t low, uint64_t high);
 void sj_recorder_end_handler(void);
 

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The call uses the frame that the kernel writes for a signal handler: a siginfo, a context with
- * all registers and the signal mask, and records of the vector state. The function returns by x30
- * to the restorer, and rt_sigreturn restores the thread. The kernel does so also if the tracer is
- * gone. rt_sigreturn is not skipped, as it is on x86-64, because a tracer cannot set x7 where a
- * system call begins.
+ * The call uses the frame that the kernel writes for a signal handler. It holds a siginfo, a
+ * context with all registers and the signal mask, and records of the vector state. The function
+ * returns by x30 to the restorer, and rt_sigreturn restores the thread. The kernel does so also if
+ * the tracer is gone. rt_sigreturn is not skipped, as it is on x86-64, because a tracer cannot set
+ * x7 where a system call begins.
  *
  * A thread that was inside a system call is on the call's instruction again: the kernel has rewound
  * it before the stop. So it makes the call anew. A wait for a period begins again with the whole
