@@ -20,9 +20,9 @@ typedef struct sj_detach_process_report {
     /* Ranges that could not be restored: a thread stands in them, or the program has overwritten
      * them. */
     uint32_t kept;
-    sj_overwritten overwritten; /* Functions whose hooks the program has overwritten. All hooks of
-                                   these functions stay. */
-    uint64_t left_bytes;        /* Mappings that stay: for calls in flight, or the agent itself. */
+    /* Functions whose hooks the program has overwritten. All hooks of these functions stay. */
+    sj_overwritten overwritten;
+    uint64_t left_bytes; /* Mappings that stay: for calls in flight, or the agent itself. */
     /* Stubs of a runtime's dispatcher. They stay, because the program may have kept their
      * addresses. */
     uint64_t message_stubs;

@@ -19,10 +19,10 @@ typedef struct sj_dialing {
     nng_socket socket;
     nng_dialer dialer;
     char *url, *certificate;
-    unsigned attempts;  /* Replacements since there was a connection. */
-    unsigned silences;  /* Replacements of connections since there was a reply. */
-    uint64_t connected; /* Count at the latest poll. `replies` and `was_connected` are also of that
-                           poll. */
+    unsigned attempts; /* Replacements since there was a connection. */
+    unsigned silences; /* Replacements of connections since there was a reply. */
+    /* Counts and state at the latest poll. */
+    uint64_t connected;
     uint64_t replies;
     bool was_connected;
     bool is_answered; /* True if the present connection brought a reply. */
