@@ -1,7 +1,7 @@
 /* Design notes.
  *
  * A probe reads the clock before it reserves its slot, so the order of the slots is the true order,
- * whatever interrupts the probe. If a time goes back, the clock is at fault: a handler ran between
+ * whatever interrupts the probe. A time goes back only by the clock's fault. A handler ran between
  * the clock and the slot, or the thread moved to a processor whose clock is behind. The record then
  * gets the time of the record before.
  *
@@ -152,7 +152,8 @@ static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
                           gap->start_ticks));
         assembler->current = assembler->own;
     }
-    /* Suspended stacks need a wait, too, but it must not hide a loss that they have not noted. */
+    /* Suspended stacks get only the latest gap. A wait must not replace a loss that they have not
+     * been given yet. */
     const bool hides = gap->reason == SJ_GAP_WAITED && assembler->gap_serial > 0 &&
                        assembler->last_gap.reason != SJ_GAP_WAITED;
     if (!hides) {
@@ -182,7 +183,7 @@ static sj_status close_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
-    sj_value_queue_clear(&assembler->values); /* their entry may be among the missing records */
+    sj_value_queue_clear(&assembler->values); /* their entries may be among those missing */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
         SJ_TRY(close_gap(assembler, assembler->last_ticks));
     }
@@ -224,8 +225,8 @@ static sj_status retire_idle_stacks(sj_assembler *assembler)
 }
 
 /* Makes `stream` the current stack. If the previous stack still has open calls, or `stream` is a
- * coroutine being resumed, other code ran inside the open calls of `stream`: marks their costs as
- * not known. A signal handler or a coroutine that has ended counts as part of the calls. */
+ * coroutine being resumed, other code ran inside its open calls. Their costs are then marked as not
+ * known. A signal handler or a coroutine that has ended counts as part of the calls. */
 static void switch_to(sj_assembler *assembler, sj_call_stack *stream)
 {
     const sj_call_stack *before = assembler->current;
@@ -272,7 +273,8 @@ static inline sj_status select_stack(sj_assembler *assembler, uint64_t stack, ui
     return switch_stack(assembler, stack, ticks);
 }
 
-/* A runtime runs on its thread's own stack, and its records have no stack address. */
+/* Makes the thread's own stack current. Managed records have no stack address and belong to this
+ * stack. */
 static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
 {
     if (assembler->current != NULL && assembler->current == assembler->own) {
@@ -419,7 +421,7 @@ static sj_status store_values(sj_assembler *assembler, const timed_record *recor
 /* Cuts the block if it may be too small for the waiting values. Worst case: each value is stored
  * once without a rule and once per matching rule, at entry and exit. A counter reading becomes four
  * values, and one place of a function with types may lead to all its values. A result may also
- * belong to a call that had jumped there. */
+ * belong to a call that jumped to this one. */
 static sj_status reserve_values(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;
@@ -487,7 +489,8 @@ static sj_status handle_exit(sj_assembler *assembler, const timed_record *record
                                         : store_values(assembler, record, stream->returned_call);
 }
 
-/* Handles one record whose place in the order is final. */
+/* Handles one record that is not a value. If its time is before the previous record's time, it gets
+ * that time. */
 static inline sj_status handle_record(sj_assembler *assembler, timed_record *record)
 {
     if (record->ticks < assembler->last_ticks) {

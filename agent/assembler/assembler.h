@@ -57,7 +57,8 @@ typedef struct sj_assembler_sink {
                             uint64_t first_ticks);
     sj_status (*block)(void *context, const sj_block_header *header, sj_slice bytes);
     void (*mark)(void *context, uint32_t mark_index, bool end, uint64_t ticks);
-    /* Returns the rules about single values that keep this value. NULL: there are no such rules. */
+    /* Returns the rules about single values that keep this value. NULL: there are no rules about
+     * single values. */
     sj_rule_set (*value)(void *context, uint32_t function, const sj_block_value *value,
                          uint64_t ticks);
     /* Returns the rules about whole calls that the call meets. At an entry, rules that need the
@@ -84,6 +85,8 @@ typedef struct sj_assembler_options {
     const sj_value_rules *value_rules; /* borrowed; the rules that the sink's `value` evaluates */
 } sj_assembler_options;
 
+/* Creates an assembler without open calls. Copies the options and the sink. Returns SJ_EINVAL if an
+ * option is out of range, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_assembler_new(const sj_assembler_options *options,
                                          const sj_assembler_sink *sink, sj_assembler **assembler);
 void sj_assembler_free(sj_assembler *assembler);
@@ -104,15 +107,18 @@ void sj_assembler_set_optional_entries(sj_assembler *assembler,
                                        bool (*may_lack_entry)(void *context, uint32_t function),
                                        void *context);
 
-/* Reports that records are missing at this point: torn slots, or drops without a note. */
+/* Reports that records are missing at this point: torn slots, or drops without a note. The gap ends
+ * at the next record or cut; `now_ticks` is not used. */
 SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
                                               uint64_t calls, uint64_t events, uint64_t now_ticks);
 
-/* True if any open call is of a function for which `is_one` returns true. */
+/* True if any open call is of a function for which `is_one` returns true. Calls that have ended by
+ * a tail call do not count. */
 bool sj_assembler_has_open(const sj_assembler *assembler,
                            bool (*is_one)(void *context, uint32_t function), void *context);
 
-/* Returns the alternate stack inside the thread's own stack that a signal handler runs on. */
+/* Returns the alternate stack inside the thread's own stack that a signal handler runs on. Its span
+ * is 0 if there is none. */
 sj_alternate_stack sj_assembler_get_alternate(const sj_assembler *assembler);
 
 /* Calls `visit` for each open call of the thread's own stack, outermost first. */
@@ -154,8 +160,8 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
  * first_event of the next block. first_call + call_count + lost_calls is the next first_call.
  */
 typedef struct sj_assembler_counters {
-    uint64_t records; /* that were fed */
-    uint64_t calls;   /* entries seen */
+    uint64_t records;
+    uint64_t calls; /* entries seen, and calls of sj_assembler_preopen */
     /* among `calls`: calls that were open before the recording, so without a record */
     uint64_t preopened;
     uint64_t returned; /* exits that ended their call */
@@ -163,13 +169,14 @@ typedef struct sj_assembler_counters {
     /* calls that ended by a tail call and whose last event was written, however they ended */
     uint64_t ended_jumped;
     uint64_t unwound;       /* calls that a throw or a longjmp ended */
-    uint64_t thrown;        /* exits that report an exception: it left a call of a runtime */
-    uint64_t longest_throw; /* the most managed ones of them in a row */
+    uint64_t thrown;        /* exits which report that an exception left a call of a runtime */
+    uint64_t longest_throw; /* largest number of managed ones among `thrown` in a row */
     /* Exits of calls that were counted as `unwound`. They ran on inside the runtime while it
      * unwound the managed call below them. */
     uint64_t overtaken;
-    /* Exits by an exception that hit a frame before its entry was recorded, after its exit was
-     * recorded, or that has no hooks. Exits for which `may_lack_entry` returns true. */
+    /* Exits by an exception from a frame without an open call: its entry was not recorded yet, its
+     * exit was recorded before, or it has no hooks. Also exits for which `may_lack_entry` returns
+     * true. */
     uint64_t interrupted;
     uint64_t truncated; /* calls that ended unseen after a gap */
     uint64_t left_open; /* calls that only sj_assembler_end ended */
@@ -181,8 +188,8 @@ typedef struct sj_assembler_counters {
     uint64_t value_records;
     uint64_t values; /* values in blocks that the sink accepted */
     uint64_t refused_values;
-    /* Values that found no capacity while they waited for their call or its exit, or that lack a
-     * record. Also values that the types of their function do not describe. */
+    /* Values that found no capacity while they waited for their call or its exit. Values whose text
+     * is incomplete. Values that the types of their function do not describe. */
     uint64_t lost_values;
     uint64_t bad_records; /* no function, unknown kind or note */
     uint64_t lost_calls;  /* as notes and sj_assembler_add_loss report */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Stores what the value at a place means by the function's types. Sets `*is_known` if the types
- * have the place. Texts are recorded as texts, wherever the probe found them. */
+/* Stores a value once for each typed value of the function at the same place. Sets `*is_known` if
+ * there is one. Texts are stored as texts, wherever the probe found them. */
 static sj_status store_typed(sj_call_stack *stream, const sj_typed_function *typed,
                              const sj_block_value *value, bool *is_known)
 {
@@ -66,8 +66,8 @@ static sj_status store_cost(sj_call_stack *stream, uint32_t function, sj_block_v
                     cost.self);
 }
 
-/* Stores a value once per position that rules without a condition ask for, without a rule. Stores
- * it again for each rule whose condition it meets. If the function has types, they say what is
+/* Stores a value without a rule, once per descriptor that rules without a condition ask for. Stores
+ * it again for each rule whose condition it meets. If the function has types, they decide what is
  * stored without a rule; a value that they do not describe is lost. */
 static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
                              sj_block_value *value)
@@ -154,8 +154,8 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
     return NULL;
 }
 
-/* Returns the call that had jumped to a call that just returned, and ended with it; NULL: none. The
- * result of the one is also the result of the other. */
+/* Returns the call that jumped to a call that just returned, and ended with it; NULL: none. The
+ * result of the callee is also the result of the call that jumped. */
 static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_stack_frame *frame)
 {
     return frame != NULL && frame > stream->frames + stream->depth && frame[-1].jumped_ticks != 0
@@ -175,8 +175,8 @@ static sj_status push_late(sj_call_stack *stream, uint64_t call_index, const cal
     return status;
 }
 
-/* Evaluates the rules with conditions on the whole call. At the entry, only rules that need nothing
- * of the exit are evaluated; at the exit the others, with the values of both. */
+/* Evaluates the rules with conditions on the whole call. At the entry it evaluates the rules that
+ * need nothing of the exit. At the exit it evaluates the others, with the values of both. */
 static sj_status evaluate_call_rules(sj_call_stack *stream, const sj_valued_moment *moment,
                                      call_values *all, size_t own)
 {

@@ -1,5 +1,5 @@
-/* Handles the values of a call at its entry and at its exit: which rules keep them, under which
- * names, what they mean by the function's types, and what the call has cost. Not thread-safe. */
+/* Stores the values of a call at its entry and at its exit. Evaluates the rules that keep them,
+ * converts them by the function's types, and computes what the call has cost. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_CALL_VALUES_H
 #define SJ_AGENT_ASSEMBLER_CALL_VALUES_H
 

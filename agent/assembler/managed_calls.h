@@ -27,8 +27,8 @@
 
 enum { SJ_MANAGED_REACH = 4096 };
 
-/* Returns the address of a managed call that has no native call below it: an address with bit 0
- * set, above all of the run's stack. */
+/* Returns the address of a managed call that has no native call below it. It has bit 0 set and lies
+ * above all of the run's stack. */
 static inline uint64_t sj_managed_base(const sj_record_run *run)
 {
     const uint64_t high =
@@ -42,7 +42,7 @@ static inline bool sj_managed_is_call(uint64_t stack)
 }
 
 /* Returns the depth of the outermost call that an exception left while native calls above it run
- * on; 0: none, or none any longer. */
+ * on; 0: there is none. */
 static inline uint32_t sj_managed_pending(const sj_call_stack *stream)
 {
     const uint32_t depth = stream->thrown_depth;

@@ -1,9 +1,10 @@
-/* Refused block: keeps what is needed of a block that the sink did not accept.
+/* Refused block: keeps the calls of a block that the sink did not accept, if other blocks need
+ * them.
  *
- * The block is filled further, without the calls that began and ended in it. Those calls are lost,
- * and gaps count them where they were. Calls that were open at the start or at the end of the block
- * stay whole: a block that is accepted later holds both their entries and their exits. Not
- * thread-safe. */
+ * The calls that began and ended in the block are removed, and the block is filled further. The
+ * removed calls are lost. Gaps count them at their places. Calls that were open at the start or at
+ * the end of the block stay whole. A block that is accepted later holds both their entries and
+ * their exits. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_REFUSED_BLOCK_H
 #define SJ_AGENT_ASSEMBLER_REFUSED_BLOCK_H
 

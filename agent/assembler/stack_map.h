@@ -39,7 +39,7 @@ typedef struct sj_stack_map {
 /* Returns the stream of an address and widens its region; NULL if no known region matches. */
 sj_call_stack *sj_stack_map_find(sj_stack_map *map, uint64_t stack);
 
-/* Adds a stream, and owns it unless it fails. SJ_ENOMEM. */
+/* Adds a stream and takes ownership of it. On SJ_ENOMEM the caller keeps it. */
 SJ_MUST_CHECK sj_status sj_stack_map_add(sj_stack_map *map, sj_call_stack *stream);
 void sj_stack_map_deinit(sj_stack_map *map); /* also frees the streams */
 

@@ -4,8 +4,8 @@
  * has jumped (SJ_COLUMN_JUMPED_FRAMES).
  *
  * The calls of one stack address that have jumped, with the call that runs there, are a chain.
- * State machines and interpreters make chains of millions of calls, so a chain is folded: when a
- * function comes again, its first call becomes the head of the chain, like the head of a loop. The
+ * State machines and interpreters make chains of millions of calls, so a chain is folded. When a
+ * function occurs again, its first call becomes the head of the chain, like the head of a loop. The
  * calls nested in the head end there. All later calls are callees of the head, one after the other.
  * A chain of SJ_TAIL_CHAIN calls without a repetition gets a head, too.
  *

@@ -18,8 +18,8 @@ static inline sj_time_steps sj_time_steps_of(uint32_t step)
 }
 
 /* Returns the last multiple of the step that is not after `ticks`. The inverse is too large by less
- * than one part in 2^64 / step. So the quotient is right or too large by one; the multiple is then
- * larger than `ticks`. */
+ * than one part in 2^64 / step. So the quotient is right or too large by one. If it is too large,
+ * its multiple exceeds `ticks`. */
 static inline uint64_t sj_time_steps_floor(const sj_time_steps *steps, uint64_t ticks)
 {
     if (steps->inverse == 0) {

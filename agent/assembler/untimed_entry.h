@@ -1,5 +1,6 @@
 /* Marks of entries and exits without a clock reading, in the records that the assembler is fed. If
- * the entry of a call is untimed, its exit has no mark: the entry says it for the call. */
+ * the entry of a call is untimed, its exit has no mark: the mark of the entry covers the whole
+ * call. */
 #ifndef SJ_AGENT_ASSEMBLER_UNTIMED_ENTRY_H
 #define SJ_AGENT_ASSEMBLER_UNTIMED_ENTRY_H
 

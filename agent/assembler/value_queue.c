@@ -9,7 +9,8 @@ static void drop(sj_value_queue *queue, size_t place)
             (queue->count - place) * sizeof(queue->items[0]));
 }
 
-/* Returns the index of the waiting value that a record belongs to; `count` if there is none. */
+/* Returns the index of the waiting value that a record belongs to; `queue->count` if there is
+ * none. */
 static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stack,
                    uint8_t descriptor, bool is_changed)
 {

@@ -1,6 +1,6 @@
 /* Value queue: reads value records of a thread and keeps the values until the entry or exit that
- * they belong to. If that record never comes (a longjmp left a handler in between), the next value
- * of the same function and kind replaces the value. Not thread-safe. */
+ * they belong to. That record never comes if a longjmp left a handler in between. The next value of
+ * the same function, stack address and descriptor then replaces the value. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 #define SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 
@@ -26,7 +26,7 @@ typedef struct sj_value_queue {
     size_t count;
     uint64_t lost; /* values that found no capacity, or of which parts are missing */
     sj_waiting_call_value items[SJ_VALUE_QUEUE]; /* in the order of their records */
-    sj_text_store texts;                         /* their texts, and those of popped values */
+    sj_text_store texts;                         /* texts of waiting and of popped values */
 } sj_value_queue;
 
 void sj_value_queue_deinit(sj_value_queue *queue);
@@ -34,8 +34,8 @@ void sj_value_queue_deinit(sj_value_queue *queue);
 /* Removes all waiting values and counts them as lost. */
 void sj_value_queue_clear(sj_value_queue *queue);
 
-/* Adds a record. Returns false if it is not a value record, or if it is part of a text whose start
- * is missing. */
+/* Adds a record. Returns false if the record is malformed, if the first record of its value is
+ * missing, or if there is no memory. */
 bool sj_value_queue_add(sj_value_queue *queue, const sj_record *record);
 
 /* Removes the next value of a call, in the order of the records: arguments at its entry, results at

@@ -3,14 +3,15 @@
  * First the text is restored while all threads are stopped. From then on no thread enters a stub. A
  * thread in a stub leaves it within nanoseconds. So all threads are stopped again a few moments
  * later. If none is in a stub or in the agent, the agent gives its memory back. Then its fork
- * handlers are unregistered, and then it is unloaded. One thread does each while all others are
- * stopped and none is about to enter the agent (quiescence.h).
+ * handlers are unregistered, and then it is unloaded. One thread makes each of these calls while
+ * all others are stopped and none is about to enter the agent (quiescence.h).
  *
- * These are two steps because the others run if one of them holds a lock that is needed. fork
- * copies a handler's address, releases its lock and calls the handler, and dlclose both unregisters
- * and unmaps. A thread may stay there: a signal handler that interrupted a stub and blocks. Then
- * the agent, its stubs and its arena stay mapped and harmless. They are counted, and a later attach
- * or detach removes them. */
+ * Unregistering and unloading are two steps. Between attempts the other threads run, because one of
+ * them may hold a lock that the call needs. fork copies a handler's address, releases its lock and
+ * calls the handler, and dlclose both unregisters and unmaps. A thread may stay in a stub or in the
+ * agent, for example if a signal handler interrupted it and blocks. Then the agent, its stubs and
+ * its arena stay mapped and harmless. They are counted, and a later attach or detach removes
+ * them. */
 #include "agent/attach/detach.h"
 #include "agent/attach/quiescence.h"
 #include "agent/attach/return_slots.h"
@@ -131,8 +132,8 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
     if (!sj_remote_agent_is_unchanged(&detach->target, &detach->agent)) {
         return SJ_EAGAIN;
     }
-    /* Called while sigaction still reports the program's own handlers. The rest is removed at the
-     * end. */
+    /* Removes the signal gates while the hook of sigaction still hides them from the program.
+     * SJ_AGENT_STATE_DETACH removes gates that are left. */
     (void)!sj_remote_agent_call_any(&detach->target, &detach->agent, SJ_AGENT_STATE_LEAVE_SIGNALS);
     SJ_TRY(sj_remote_agent_toggle(&detach->target, &detach->agent, &detach->choice, done));
     detach->report->restored += done->changed;
@@ -154,7 +155,8 @@ static void list_overwritten(detaching *detach)
     }
 }
 
-/* Restores every change, and counts those that could not be restored. */
+/* Restores every change except the entries that free guarded blocks (is_no_giver). Counts the
+ * changes that could not be restored. */
 static sj_status restore_text(detaching *detach, sj_error *error)
 {
     sj_text_patch_report done = {0};
@@ -392,7 +394,8 @@ static uint64_t count_left(const detaching *detach, bool given_back)
     return bytes;
 }
 
-/* True if the report says what stays, and whether it stays forever. */
+/* True if the detach has gone as far as it can. The report then says what stays, and whether it
+ * stays forever. */
 static bool is_final(sj_status status)
 {
     return status == SJ_OK || status == SJ_EAGAIN || status == SJ_ETIMEDOUT ||
@@ -512,8 +515,8 @@ sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_erro
     return status;
 }
 
-/* Asks the session's socket which process listens. Does not wait for a recorder that takes no
- * connections: it may be stopped, with a full queue. */
+/* Returns the process that listens on the session's socket; 0: none. Sets `*is_silent` if the
+ * listener accepts no connections: it may be stopped, with a full queue. Does not wait. */
 static pid_t find_recorder(const char *runtime_directory, bool *is_silent)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

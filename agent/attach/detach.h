@@ -20,8 +20,9 @@ typedef struct sj_detach_process_report {
     /* Ranges that could not be restored: a thread stands in them, or the program has overwritten
      * them. */
     uint32_t kept;
-    sj_overwritten overwritten; /* Functions with such ranges; their other hooks stay, too. */
-    uint64_t left_bytes;        /* Mappings that stay: for calls in flight, or the agent itself. */
+    /* Functions whose hooks the program has overwritten. All hooks of these functions stay. */
+    sj_overwritten overwritten;
+    uint64_t left_bytes; /* Mappings that stay: for calls in flight, or the agent itself. */
     /* Stubs of a runtime's dispatcher. They stay, because the program may have kept their
      * addresses. */
     uint64_t message_stubs;
@@ -35,8 +36,9 @@ typedef struct sj_detach_process_report {
 } sj_detach_process_report;
 
 /* Removes everything of Sojourn from a process, whichever recorder put it there. A process that has
- * ended or has no agent is a success. Blocking: up to some 20 s in a busy process. Returns
- * SJ_EPERM, or SJ_EAGAIN if it is impossible now. */
+ * ended or has no agent is a success. Blocking: up to some 20 s in a busy process, longer if a JVM
+ * removes its probes or threads wait for buffer space. Returns SJ_EPERM, or SJ_EAGAIN if it is
+ * impossible now. */
 SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report,
                                           sj_error *error);
 
@@ -45,8 +47,8 @@ SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *r
 bool sj_detach_is_replaced(pid_t pid);
 
 /* Detaches from processes of a session that never joined it: children forked by a bare system call,
- * or while the agent was being loaded. `parents` are the processes of the session. Returns their
- * number. `*left_bytes` is the memory that stays mapped in them. */
+ * or while the agent was being loaded. `parents` are the processes of the session. Returns the
+ * number of these children. `*left_bytes` is the memory that stays mapped in them. */
 size_t sj_detach_orphans(const sj_session_id *session, const pid_t *parents, size_t count,
                          uint64_t *left_bytes);
 
@@ -67,7 +69,9 @@ typedef struct sj_recorded {
     sj_session_id session;
 } sj_recorded;
 
-/* Reports the recording of a process. Returns SJ_ENOTFOUND or SJ_EPERM. */
+/* Reports the recording of a process. If it has no agent, or an agent that cannot be read,
+ * `has_agent` is false. Returns SJ_ENOTFOUND, SJ_EPERM, or SJ_EVERSION if the agent is of another
+ * version. */
 SJ_MUST_CHECK sj_status sj_detach_find(pid_t pid, sj_recorded *recorded, sj_error *error);
 
 #endif

@@ -8,8 +8,8 @@
 
 enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
 
-/* Ends the running recording, so that its session ends properly. Returns false if the recorder does
- * not leave the process in time. */
+/* Sends SIGTERM to the recorder, so that the session ends properly. Returns false if the recorder
+ * does not leave the process within 30 s. */
 static bool ask_recorder(pid_t pid, pid_t recorder)
 {
     sj_recorded recorded;

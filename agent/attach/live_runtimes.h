@@ -9,7 +9,8 @@
  * (sj_runtime.binds_attached). Returns false also if that cannot be read. */
 bool sj_live_runtimes_are_bound(pid_t pid);
 
-/* Does the same for sj_runtime.joins_attached. */
+/* True if a process has a runtime with sj_runtime.joins_attached. Returns false also if that cannot
+ * be read. */
 bool sj_live_runtimes_are_joined(pid_t pid);
 
 #endif

@@ -15,8 +15,8 @@ static bool may_trace_all(const sj_preflight_facts *facts)
     return has_capability(facts, CAPABILITY_PTRACE);
 }
 
-/* Names the command that becomes the user of the process. If the process has changed its user, its
- * memory belongs to root, so SYS_PTRACE alone is not enough. */
+/* Writes a command that attaches as the user of the process. If the process has changed its user,
+ * its memory belongs to root, so SYS_PTRACE alone is not enough. */
 static void advise_user(const sj_preflight_facts *facts, char *advice, size_t capacity)
 {
     const uint32_t user = facts->process.effective_user;

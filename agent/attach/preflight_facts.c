@@ -72,7 +72,7 @@ static bool is_emulator(pid_t pid)
     return true;
 }
 
-/* Reads the ELF file that runs. */
+/* Returns the kind of the ELF file that the process runs. */
 static sj_program_kind read_program(pid_t pid)
 {
     char path[64];
@@ -102,7 +102,7 @@ static sj_program_kind read_program(pid_t pid)
     return has_loader ? SJ_PROGRAM_FITS : SJ_PROGRAM_STATIC;
 }
 
-/* True if the process would open another file than the agent's file here, or none. */
+/* True if the agent's path leads the process to another file than here, or to none. */
 static bool is_hidden(pid_t pid, const char *agent_path)
 {
     char path[PATH_MAX];

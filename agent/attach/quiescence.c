@@ -17,8 +17,8 @@ typedef struct quiescence_check {
     const sj_remote_agent *agent;
     const sj_quiescence_regions *places;
     sj_unwinder *unwinder;
-    /* The library that unwinds stacks for exceptions. A thread in it may be about to look up a
-     * thunk's address that was on a stack. Empty: this need not be checked now. */
+    /* The library that unwinds stacks for exceptions. A thread in it may have read a thunk's
+     * address from a stack and look it up later. Empty: this need not be checked now. */
     sj_remote_range exceptions;
 } quiescence_check;
 
@@ -113,9 +113,9 @@ static bool is_in_place(const quiescence_check *check, uint64_t pc)
                               (places->loader_lock == 0 && sj_remote_is_in(&places->loader, pc)));
 }
 
-/* Makes a signal handler return to the C library's restorer instead of the agent's. Its return
- * address is at `at`. Returns false if it is not a signal handler's, or if that has interrupted the
- * agent's code. */
+/* Makes a signal handler return to the C library's restorer instead of the agent's. The handler's
+ * return address is `pc`, stored at `at`. Returns false if `pc` is not the agent's restorer, or if
+ * the handler has interrupted the agent's code. */
 static bool gives_return_back(const quiescence_check *check, uint64_t pc, uint64_t at)
 {
     const sj_signal_returns returns = sj_remote_agent_signal_returns(check->agent);

@@ -32,7 +32,8 @@ typedef struct slot_restore {
     uint64_t regions[REGIONS_AT_ONCE];
 } slot_restore;
 
-/* A stack that was unmapped has no calls. */
+/* Restores the return addresses of one page of slots. If the stack cannot be read, it was unmapped,
+ * so it has no calls. */
 static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64_t stack)
 {
     sj_return_slot slots[SLOTS_PER_PAGE];

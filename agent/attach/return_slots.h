@@ -6,9 +6,9 @@
 #include "agent/abi/agent_state.h"
 #include "agent/ptrace/tracee.h"
 
-/* Restores the address of every open call, on all stacks, including those of coroutines. All
- * threads are stopped. A thread in the agent's code may use a slot again. Returns SJ_EIO if tables
- * or stacks cannot be accessed, or SJ_ENOMEM. */
+/* Restores the return address of every open call, on all stacks, including stacks of coroutines.
+ * All threads are stopped. A thread in the agent's code may use a slot again. Returns SJ_EIO if
+ * tables or stacks cannot be accessed, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_return_slots_restore(const sj_tracee *target,
                                                 const sj_agent_state *state);
 

@@ -190,8 +190,9 @@ static bool add_need(json_t *needs, const char *need, bool ok, const char *said)
                needs, json_pack("{ss sb ss}", "need", need, "ok", (int)ok, "said", said)) == 0;
 }
 
-/* Methods are recorded through the runtime's profiler interface. A program that embeds the runtime
- * loads the interface with the library. Returns false if out of memory. */
+/* Adds the need for Mono's profiler interface, through which methods are recorded. A program that
+ * is an ELF file is assumed to load a library with this interface. Returns false if out of
+ * memory. */
 static bool check_mono(const char *program, json_t *needs)
 {
     static const char interface[] = "mono_profiler_create";

@@ -12,8 +12,9 @@
 const char *sj_app_runtime_find(const json_t *app);
 
 /* Lists which of the app's files recording needs, each as {"need", "ok", "said"}. The caller
- * releases the list. Returns SJ_EINVAL if something is missing; `error` names it, and the list is
- * written nevertheless. Returns SJ_ENOMEM if out of memory. */
+ * releases the list. Returns SJ_EINVAL if the program cannot be recorded; `error` says why, and the
+ * list is written nevertheless. A missing profiler interface is listed but is not an error. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_app_runtime_needs(const json_t *app, json_t **needs, sj_error *error);
 
 #endif

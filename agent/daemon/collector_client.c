@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* RESEND_MS is longer than any answer takes. NNG itself repeats the question if a connection
- * breaks. NNG ends a question that takes too long; GRACE_MS is how late it may be. */
+/* RESEND_MS is longer than any reply takes. NNG repeats a request by itself if a connection breaks.
+ * NNG ends a request after its timeout, and GRACE_MS is how late it may do so. */
 enum {
     RESEND_MS = 60000,
     RECONNECT_MIN_MS = 500,
@@ -24,7 +24,7 @@ enum {
 struct sj_server_client {
     nng_socket socket;
     sj_dialing dialing;
-    nng_aio *aio; /* The question that is being asked. */
+    nng_aio *aio; /* The request in progress. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_done; /* True once `aio` is done. */
@@ -32,7 +32,7 @@ struct sj_server_client {
     uint64_t connected; /* See sj_dialing_state. */
     nng_pipe pipe;      /* See sj_dialing_state. The mutex protects the members above. */
     uint64_t replies;   /* See sj_dialing_state. Only the asking thread uses it. */
-    /* True if NNG did not close its socket or end a question in time. */
+    /* True if NNG did not close its socket or end a request in time. */
     atomic_bool is_stuck;
 };
 
@@ -101,7 +101,7 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 
 void sj_server_client_stop(sj_server_client *client)
 {
-    /* If NNG does not close the socket, the current question ends by its timeout. */
+    /* If NNG does not close the socket, the current request ends by its timeout. */
     if (!client->is_stuck && !sj_socket_close(client->socket)) {
         client->is_stuck = true;
     }

@@ -1,5 +1,5 @@
-/* A connection over which the device asks the collector; the collector never asks the device. Not
- * thread-safe. */
+/* A connection over which the device sends requests to the collector. The collector sends only
+ * replies. Not thread-safe. */
 #ifndef SJ_AGENT_DAEMON_LAB_CLIENT_H
 #define SJ_AGENT_DAEMON_LAB_CLIENT_H
 
@@ -11,7 +11,7 @@
 
 typedef struct sj_server_client sj_server_client;
 
-/* The answer: one of the four messages is set. */
+/* The reply. One of the four messages is set. */
 typedef struct sj_server_reply {
     Sojourn__Ack *ack;
     Sojourn__Command *command;
@@ -25,17 +25,18 @@ typedef struct sj_server_reply {
 SJ_MUST_CHECK sj_status sj_server_client_open(const char *url, const char *certificate,
                                               sj_server_client **client, sj_error *error);
 
-/* Wakes a thread that is asking. All questions return SJ_ECLOSED from now on. Any thread may call
- * it. */
+/* Wakes a thread that waits for a reply. All requests return SJ_ECLOSED from now on. Any thread may
+ * call it. */
 void sj_server_client_stop(sj_server_client *client);
 void sj_server_client_close(sj_server_client *client);
 
-/* True if NNG did not end a question or the socket in time. All later questions fail. Any thread
- * may call it. */
+/* True if NNG did not end a request or the socket in time. All later requests fail. Any thread may
+ * call it. */
 bool sj_server_client_is_stuck(const sj_server_client *client);
 
-/* Sends a frame and waits for the answer, which the caller frees with sj_server_reply_deinit.
- * Returns SJ_ETIMEDOUT, SJ_ECLOSED, or SJ_ECORRUPT if the answer cannot be read. */
+/* Sends a frame and waits for the reply, which the caller frees with sj_server_reply_deinit. Waits
+ * at most `timeout_ms` to send, and as long again for the reply. Returns SJ_ETIMEDOUT, SJ_ECLOSED,
+ * or SJ_ECORRUPT if the reply cannot be read. */
 SJ_MUST_CHECK sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame,
                                              int timeout_ms, sj_server_reply *reply,
                                              sj_error *error);

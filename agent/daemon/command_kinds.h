@@ -1,4 +1,5 @@
-/* The commands. Each is a function in one of the files command_*.c; commands.c lists them. */
+/* The commands. Each is a function in commands.c or in a file command_*.c; commands.c lists
+ * them. */
 #ifndef SJ_AGENT_DAEMON_COMMAND_KINDS_H
 #define SJ_AGENT_DAEMON_COMMAND_KINDS_H
 
@@ -47,7 +48,7 @@ SJ_MUST_CHECK sj_status sj_device_command_run_mark(const sj_device_command *comm
 SJ_MUST_CHECK sj_status sj_device_command_run_dump(const sj_device_command *command,
                                                    json_t **result, sj_error *error);
 
-/* Commands of command_write.c and device_policies.c. */
+/* The command `write` of command_write.c, and `policies` of commands.c. */
 SJ_MUST_CHECK sj_status sj_device_command_run_write(const sj_device_command *command,
                                                     json_t **result, sj_error *error);
 SJ_MUST_CHECK sj_status sj_device_command_run_policies(const sj_device_command *command,

@@ -108,7 +108,7 @@ sj_status sj_device_command_run_doctor(const sj_device_command *command, json_t 
     return or_no_memory(*result, error);
 }
 
-/* A list of sessions, and if it has them all. */
+/* A list of sessions. It is incomplete if memory ran out. */
 typedef struct session_rows {
     json_t *list;
     bool is_incomplete;

@@ -50,8 +50,8 @@ typedef struct server {
     bool is_started;
     uint64_t last_command;
     bool told_refusal;
-    bool is_away; /* True if the collector does not answer. */
-    /* Time of the file with name and tags that the collector knows. */
+    bool is_away; /* True if the collector does not reply. */
+    /* Modification time of the enrolment file whose name and tags were reported last. */
     struct timespec names_known;
 } server;
 
@@ -85,8 +85,9 @@ static bool is_to_be_new(sj_status status)
     return status == SJ_ENOTFOUND || status == SJ_ECORRUPT;
 }
 
-/* Reads the last commands of all collectors. Those of the collectors after the first are kept by
- * address. Fails if there is not enough memory, because commands could run twice. */
+/* Reads the last commands of all collectors, which the file keeps by address. A file of an older
+ * version has only "command", for the first collector. Fails if out of memory, because commands
+ * could then run twice. */
 static sj_status load_last_commands(sj_daemon *daemon, sj_error *error)
 {
     json_t *kept = NULL;
@@ -156,7 +157,8 @@ static sj_status ask(server *asked, sj_frame_type type, const ProtobufCMessage *
     return status;
 }
 
-/* Repeats the result until the collector has it or the daemon ends. */
+/* Repeats the result until the collector has it, the result turns out too large for a frame, or the
+ * daemon ends. */
 static void send_result(server *asked, uint64_t command, bool failed, const char *text)
 {
     Sojourn__CommandResult result = SOJOURN__COMMAND_RESULT__INIT;
@@ -247,8 +249,8 @@ static sj_status run_command(server *asked, const Sojourn__Command *command, jso
     return status;
 }
 
-/* Returns the result as a text that fits into a frame, and which the caller frees. NULL: there is
- * not enough memory, and `error` says so. */
+/* Returns the result as a text that fits into a frame; the caller frees it. Returns NULL if out of
+ * memory; `error` says so. */
 static char *text_of_result(const json_t *result, sj_error *error)
 {
     char *text = json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -357,7 +359,7 @@ static void report_names(server *asked)
     }
 }
 
-/* Logs when the collector becomes unreachable, and when it answers again. */
+/* Logs when the collector becomes unreachable, and when it replies again. */
 static void log_reach(server *asked, bool is_away, const char *text)
 {
     const char *what = asked->daemon->enrolment.count > 1 ? "its sessions wait on disk, and new "

@@ -1,4 +1,4 @@
-/* The daemon's two loops: one asks the collector for commands, the other ships sessions of the
+/* The daemon's loops: one per collector asks for commands, and one ships the sessions of the
  * spool. */
 #ifndef SJ_AGENT_DAEMON_DAEMON_H
 #define SJ_AGENT_DAEMON_DAEMON_H

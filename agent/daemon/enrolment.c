@@ -278,7 +278,7 @@ static sj_status begin_further(const char *url, json_t **object, sj_error *error
                : SJ_OK;
 }
 
-/* Adds the collector of an invitation that was accepted. */
+/* Adds the collector of an accepted invitation, or replaces the collector with the same address. */
 static sj_status add_collector(json_t *object, const json_t *accepted, sj_error *error)
 {
     size_t index;

@@ -21,7 +21,8 @@ typedef struct sj_enrolment {
     json_t *document; /* Owns the texts above. */
 } sj_enrolment;
 
-/* Reads the enrolment. Returns SJ_ENOTFOUND if the device is not enrolled. */
+/* Reads the enrolment. Returns SJ_ENOTFOUND if the device is not enrolled, SJ_ECORRUPT if the file
+ * is damaged, SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_enrolment_load(sj_enrolment *enrolment, sj_error *error);
 void sj_enrolment_deinit(sj_enrolment *enrolment);
 
@@ -36,11 +37,12 @@ typedef struct sj_enrolment_names {
     size_t tag_count;
 } sj_enrolment_names;
 
-/* Enrols the device at the collector of an invitation, and stores the answer. `collector` replaces
+/* Enrols the device at the collector of an invitation, and stores the reply. `collector` replaces
  * the invitation's address unless it is NULL. If `is_further`, the collector becomes the last of
  * the device's collectors, or replaces the one with its address. Otherwise it becomes the only one.
  * Returns SJ_ELIMIT if the device has SJ_COLLECTORS_MAX. `hint` (SJ_ERROR_TEXT_BYTES) receives a
- * text of the collector, or "". Blocking: up to 15 s. Returns SJ_EPERM if the collector refuses. */
+ * text of the collector, or "". Blocking: waits up to 15 s for the connection and up to 15 s for
+ * the reply. Returns SJ_EPERM if the collector refuses. */
 SJ_MUST_CHECK sj_status sj_enrolment_make(const char *invitation_path, const char *collector,
                                           bool is_further, const sj_enrolment_names *names,
                                           char *hint, sj_error *error);
@@ -51,8 +53,8 @@ SJ_MUST_CHECK sj_status sj_enrolment_make(const char *invitation_path, const cha
 SJ_MUST_CHECK sj_status sj_enrolment_forget(const char *url, sj_error *error);
 
 /* Changes name and tags of an enrolled device. A running daemon reports them to the collector
- * within seconds. Returns SJ_ENOTFOUND if the device is not enrolled, and SJ_EINVAL if a name or
- * tag is invalid. */
+ * within seconds. Returns SJ_ENOTFOUND if the device is not enrolled, SJ_EINVAL if a name or tag is
+ * invalid, and SJ_ELIMIT if there are too many tags. */
 SJ_MUST_CHECK sj_status sj_enrolment_rename(const sj_enrolment_names *names, sj_error *error);
 
 /* Reads the device's identity with its given name and tags. */

@@ -16,7 +16,7 @@ typedef struct sj_listed_session {
     pid_t recorder;    /* 0: unknown. */
     /* True if all of it was delivered except what the collector finally refused. */
     bool is_set_aside;
-    uint64_t spool_bytes; /* On the disk, with frames that were set aside. */
+    uint64_t spool_bytes; /* Disk space, including frames that were set aside. */
 } sj_listed_session;
 
 /* Calls `visit` for each session until it returns false. Returns SJ_EIO if the spool cannot be

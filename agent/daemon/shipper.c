@@ -11,20 +11,21 @@
 
 #include <string.h>
 
-/* After MOST_OVER_QUOTA sessions that a quota kept, a round ends, because each costs a connection.
- */
+/* A round ends after MOST_OVER_QUOTA sessions that a quota kept back, because each try costs a
+ * connection. */
 enum { SLICE_MS = 200, STALLED_SLICES = 50, MOST_OVER_QUOTA = 8 };
 
 typedef struct shipping {
     sj_shipper *shipper;
     unsigned kept;
-    /* Collectors that did not answer in this round. */
+    /* Collectors that did not reply in this round. */
     bool is_away[SJ_COLLECTORS_MAX];
-    unsigned over_quota; /* Sessions of this round that a quota kept. */
-    bool are_all_away;   /* No collector answered for a session that may go to any. */
+    unsigned over_quota; /* Sessions of this round that a quota kept back. */
+    bool are_all_away;   /* No collector replied for a session that may go to any. */
 } shipping;
 
-/* Returns the collector that the session belongs to, or NULL if it may go to any. */
+/* Returns the `is_away` flag of the collector that the session belongs to. Returns NULL if the
+ * session may go to any collector. */
 static bool *collector_of(shipping *all, const char *directory)
 {
     char url[SJ_SPOOL_COLLECTOR_BYTES];
@@ -38,14 +39,15 @@ static bool *collector_of(shipping *all, const char *directory)
     return NULL;
 }
 
-/* True if the session would wait in vain, as an earlier session of this round did. */
+/* True if the session's collector, or every collector, did not reply earlier in this round. */
 static bool is_in_vain(shipping *all, const char *directory)
 {
     const bool *is_away = collector_of(all, directory);
     return all->are_all_away || (is_away != NULL && *is_away);
 }
 
-/* Notes after a timeout which collector is away. */
+/* Notes after a timeout which collector is away. If the session may go to any, or if there is only
+ * one, all are away. */
 static void note_away(shipping *all, const char *directory)
 {
     bool *is_away = collector_of(all, directory);
@@ -56,8 +58,9 @@ static void note_away(shipping *all, const char *directory)
     }
 }
 
-/* Waits while the collector accepts frames. Returns SJ_OK if all were delivered, SJ_ETIMEDOUT if
- * the collector refuses or stops, or SJ_EQUOTA if the device's quota is used up. */
+/* Waits while the collector accepts frames. Returns SJ_OK if all were delivered. Returns
+ * SJ_ETIMEDOUT if the collector refuses or stalls or the daemon ends, and SJ_EQUOTA if the device's
+ * quota is used up. */
 static sj_status wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink, sj_error *error)
 {
     uint64_t last = 0;
@@ -169,7 +172,7 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
     sj_recovery_release(&claim, is_over);
-    /* If no collector answers, the other sessions would wait just as long in vain. */
+    /* If no collector replies, the other sessions would wait as long without success. */
     return !all->are_all_away && all->over_quota < MOST_OVER_QUOTA &&
            !atomic_load(&all->shipper->stop);
 }

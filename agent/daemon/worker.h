@@ -1,7 +1,7 @@
 /* The worker: one process per session. The daemon has threads of NNG and cannot fork a program
  * itself. So it starts `sojourn-device session`, which records one launch or attach and outlives
- * the daemon. The worker reads its task from standard input. It answers one line on standard output
- * when the recording runs, or says why it does not run.
+ * the daemon. The worker reads its task from standard input. It writes one line to standard output
+ * when the recording runs, or when it cannot run.
  *
  *   in:  {"command": [...] or "pid", "name", "directory", "environment", "prepare", "policy",
  *         "policy_from", "libs", "modules", "functions", "exclude", "max_bytes", "spool_bytes",
@@ -18,9 +18,9 @@
 
 #include <jansson.h>
 
-/* Starts a worker and waits for its answer, at most `timeout_ms`. `*session` is the answer's
- * object, which the caller releases. Returns SJ_EINVAL with the worker's reason if it cannot
- * record. Returns SJ_EIO, or SJ_ETIMEDOUT after it has ended the worker. */
+/* Starts a worker and waits for its line, at most `timeout_ms`. `*session` is the object in that
+ * line, which the caller releases. Returns SJ_EINVAL with the worker's reason if it cannot record.
+ * Returns SJ_EIO, or SJ_ETIMEDOUT after it has ended the worker. */
 SJ_MUST_CHECK sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session,
                                         sj_error *error);
 

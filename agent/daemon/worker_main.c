@@ -21,10 +21,10 @@ enum { DELIVER_MS = 5000, WORDS_MAX = 1024 };
 
 extern char **environ;
 
-/* A worker, its task and its recording. */
+/* The state of this worker process. */
 typedef struct worker {
     const json_t *task;
-    int reply; /* -1: the daemon has been answered. */
+    int reply; /* -1: the reply was written. */
     char *words[WORDS_MAX + 1];
     char spool_root[PATH_MAX];
     sj_program program;
@@ -76,7 +76,7 @@ static sj_status fill_draft(const json_t *task, sj_policy_draft *draft, sj_error
     return append_all(task, "exclude", draft, "functions.exclude", error);
 }
 
-/* Reads all parts of the task that select what is recorded, as one document. */
+/* Merges all parts of the task that select what is recorded into one policy. */
 static sj_status parse_policy(const json_t *task, sj_policy *policy, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
@@ -104,7 +104,8 @@ static void fill_words(const json_t *command, char **words)
     words[json_array_size(command)] = NULL;
 }
 
-/* Runs the steps that the catalogue wants before the program starts. */
+/* Changes to the app's directory and sets its environment. Then runs its preparation steps, unless
+ * the task says that they were run before. */
 static sj_status prepare_app(const json_t *task, sj_error *error)
 {
     size_t index;
@@ -141,7 +142,7 @@ static sj_status prepare_app(const json_t *task, sj_error *error)
 }
 
 /* Redirects the program's output to a log file of its own, and keeps the daemon's pipe for the
- * answer. */
+ * reply. */
 static sj_status redirect(const json_t *task, int *reply, sj_error *error)
 {
     char directory[PATH_MAX];
@@ -161,7 +162,7 @@ static sj_status redirect(const json_t *task, int *reply, sj_error *error)
     return SJ_OK;
 }
 
-/* Answers the daemon. Later answers are dropped. */
+/* Writes a line to the daemon, and releases it. Only the first line is written. */
 static void reply_to_daemon(worker *self, json_t *line)
 {
     if (line != NULL && self->reply >= 0) {
@@ -241,7 +242,7 @@ static sj_status prepare_recording(worker *self, sj_error *error)
     return sj_recording_prepare(&options, &self->recording, error);
 }
 
-/* Only prepares, and reports the runtime of the program. */
+/* Runs only the preparation. Reports the program's runtime and what recording needs. */
 static int prepare(worker *self)
 {
     sj_error error = {0};

@@ -3,8 +3,8 @@
  * This library starts the recorder's thread before the program's first instruction. The agent uses
  * the same socket to it as to a recorder outside.
  *
- * The program waits for the thread twice, each time with a limit: until the thread listens, and at
- * the end, until the last calls are delivered.
+ * The program waits for the thread twice, each time with a limit. At the start it waits until the
+ * thread listens. At the end it waits until the last calls are delivered.
  *
  * A forked child does not have the thread. It joins its parent's session over the socket while the
  * parent lives. So does a program that a child executes. If the process itself executes another

@@ -5,8 +5,9 @@
  * the disk block.
  *
  * If nothing was recorded for a while, it sleeps longer, so that an idle program stays idle. A
- * program that then starts at full speed fills its ring before the thread wakes. It waits some
- * milliseconds, once. If the policy does not allow such waits, the sleep stays short.
+ * program that then starts at full speed fills its ring before the thread wakes. The program then
+ * waits some milliseconds, once. If the policy does not let the program wait, the sleep stays
+ * short.
  *
  * If all other threads ended by pthread_exit, the process must end, too. So this thread checks four
  * times a second whether it is alone. */
@@ -127,7 +128,8 @@ static bool is_alone(void)
            first.threads == 2;
 }
 
-/* Does the periodic work. Returns false if the thread is alone. */
+/* Sends a clock pair when one is due. Returns false if this thread is the last one of the
+ * process. */
 static bool keep_time(direct *self)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -175,7 +177,7 @@ static uint64_t cpu_ns(clockid_t clock)
     return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }
 
-/* Writes the rest to the recording's files. Reports a full disk. */
+/* Writes the waiting frames to the recording's files. Logs how many could not be written. */
 static void keep(direct *self)
 {
     sj_pipeline *pipeline = self->pipeline;
@@ -187,7 +189,8 @@ static void keep(direct *self)
     }
 }
 
-/* Waits for acknowledgements. The ending program waits for this, or less. */
+/* Waits until the collector has acknowledged everything, at most sj_direct_wait_ms. The end of the
+ * program is delayed until then. */
 static void deliver(direct *self)
 {
     sj_pipeline *pipeline = self->pipeline;

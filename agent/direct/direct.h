@@ -1,6 +1,7 @@
 /* Direct mode: one thread inside this process records the process itself. It is for systems where
  * no daemon can run. It uses the same pipeline as `sojourn record` (agent/recording/pipeline.h).
- * The parts have no threads, nor has the channel, which leads to a collector on this machine. */
+ * Neither the parts of the pipeline nor its channel start threads. The channel leads to a collector
+ * on this machine. */
 #ifndef SJ_AGENT_DIRECT_DIRECT_H
 #define SJ_AGENT_DIRECT_DIRECT_H
 

@@ -34,7 +34,8 @@ const char *sj_direct_folder(const sj_direct_settings *settings)
     return is_file ? settings->url + sizeof(prefix) - 1 : NULL;
 }
 
-/* Makes the recording stay in `folder`, for the database there. */
+/* Makes the recording stay in `folder`, and names the database there as its destination. Refuses a
+ * relative path, or a separate spool directory. */
 static sj_status check_folder(const sj_direct_settings *settings, const char *folder,
                               sj_recording_options *options, sj_error *error)
 {
@@ -102,7 +103,8 @@ static sj_status read_bytes(const char *text, uint64_t *bytes, sj_error *error)
     return SJ_OK;
 }
 
-/* Refuses what requires a tracer outside the process, which can stop its threads. */
+/* Refuses what needs a recorder outside the process: one that stops threads, or one that loads
+ * libdw. */
 static sj_status check_policy(const sj_policy *policy, sj_error *error)
 {
     const char *what = NULL;

@@ -6,8 +6,9 @@
 #include "agent/recording/recording.h"
 
 /* Reads everything that the settings name. `options` borrows `policy` and the texts of `settings`
- * and `arguments`. An error names the variable. Returns SJ_EINVAL or SJ_ENOTFOUND. Returns
- * SJ_EUNSUPPORTED if the policy needs a recorder outside the process. */
+ * and `arguments`. An error names the variable. Returns SJ_EINVAL, SJ_ENOTFOUND, or SJ_ELIMIT if
+ * the settings are too long. Returns SJ_EUNSUPPORTED if the policy needs a recorder outside the
+ * process. */
 SJ_MUST_CHECK sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments,
                                           sj_policy *policy, sj_recording_options *options,
                                           sj_error *error);

@@ -28,7 +28,7 @@ sj_status sj_added_processes_add(sj_added_processes *added, uint64_t number, pid
         return SJ_ENOMEM;
     }
     made->number = number;
-    /* the process may have ended when the drain starts to read it */
+    /* tracked from now on, because the process may have ended when the drain starts to read it */
     sj_tracked_process_open(pid, &made->tracked);
     strncpy(made->arena_name, arena_name, sizeof(made->arena_name) - 1);
     pthread_mutex_lock(&added->mutex);

@@ -18,7 +18,7 @@ typedef struct sj_added_process {
 
 typedef struct sj_added_processes {
     pthread_mutex_t mutex;
-    sj_added_process *newest; /* the process that was added before this one */
+    sj_added_process *newest; /* the process added last; `next` leads to the one added before it */
 } sj_added_processes;
 
 void sj_added_processes_init(sj_added_processes *added);

@@ -155,7 +155,7 @@ uint8_t *sj_arena_view_counted(const sj_arena_view *view)
                : NULL;
 }
 
-/* Adds the short records in a place. The last place of a thread may be partly filled. */
+/* Counts the short records of a place. The last place of a thread may be partly filled. */
 static void count_shorts(const sj_record *place, uint64_t *calls, uint64_t *events)
 {
     for (uint32_t i = 0; i < SJ_SHORTS; i++) {
@@ -188,7 +188,7 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
-/* Adds the records of a chunk, starting at the place `from`. */
+/* Counts the records of a chunk, starting at the place `from`. */
 static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls, uint64_t *events)
 {
     const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);

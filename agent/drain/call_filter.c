@@ -18,7 +18,8 @@ static bool is_value(const sj_record *record)
     return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
 }
 
-/* Reports to the assembler that open calls of some functions will have no exit. */
+/* Reports a gap if there are open calls of functions for which `is_endless` is true, because these
+ * calls will have no exit. */
 static sj_status record_open(sj_call_filter *filter,
                              bool (*is_endless)(void *context, uint32_t function), void *context,
                              uint64_t now_ticks)
@@ -29,7 +30,8 @@ static sj_status record_open(sj_call_filter *filter,
                : SJ_OK;
 }
 
-/* Does this for functions that were unhooked, up to the change number `changes`. */
+/* Does this for the functions unhooked since the last change that the filter has seen. From now on
+ * it has seen change number `changes`. */
 static sj_status record_change(sj_call_filter *filter, uint32_t changes, uint64_t now_ticks)
 {
     sj_unhooked_set_since since = {.freed = filter->freed, .seen = filter->seen_changes};
@@ -80,7 +82,7 @@ static size_t count_before(const sj_record *records, size_t count, uint64_t tick
 }
 
 /* Feeds the records written before functions were unhooked, and reports each change at its place
- * among the records. The assembler also marks open calls of functions that only a later change
+ * among the records. Each report also covers open calls of functions that only a later change
  * unhooked. Writes the number of fed records to `*fed`. */
 static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *records, size_t count,
                                     size_t *fed, uint64_t now_ticks)
@@ -169,7 +171,7 @@ static void claim_values(sj_call_filter *filter, const sj_record *of)
     filter->failed = filter->failed || sj_filter_values_claim(&filter->values, of) != SJ_OK;
 }
 
-/* Passes on an entry or exit, and before it its values. */
+/* Passes on the claimed values, then the entry or exit that they belong to. */
 static void put_with_values(sj_call_filter *filter, const sj_record *record)
 {
     put_all(filter, filter->values.claimed, filter->values.claimed_count);
@@ -208,7 +210,8 @@ static void pass_enter(sj_call_filter *filter, uint32_t index)
     put(filter, &call->enter);
 }
 
-/* Passes on the calls that have lasted for `least` ticks, outermost first. */
+/* Passes on the held calls, outermost first, up to the first that has not lasted for `least`
+ * ticks. */
 static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
 {
     while (filter->held_from < filter->depth) {
@@ -238,7 +241,7 @@ size_t sj_call_filter_count_held(const sj_call_filter *filter)
     return count_calls(filter, filter->held_from, CALL_HELD);
 }
 
-/* Removes the innermost call. `seen`: its exit was recorded. */
+/* Removes the innermost call. `seen` is true if its exit was recorded. */
 static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
 {
     const sj_filtered_call *call = &filter->calls[--filter->depth];
@@ -361,7 +364,8 @@ static sj_filtered_call *reserve_call(sj_call_filter *filter)
     return &filter->calls[filter->depth];
 }
 
-/* Managed calls get the same addresses as in the assembler. */
+/* Returns the address of a managed call that is entered now. The assembler gives it the same
+ * address. */
 static uint64_t managed_address(const sj_call_filter *filter)
 {
     const sj_record_run own = {.stack_low = filter->stack_low,
@@ -427,7 +431,7 @@ static uint32_t find_managed(const sj_call_filter *filter, uint32_t function, bo
 }
 
 /* True if an exception has left the call at `depth`, but functions of the runtime above it still
- * run. The call ends with them. Passes the exit on if the entry was. */
+ * run. The call ends with them. Passes the exit on if the entry was and no call is held back. */
 static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t depth)
 {
     if (sj_record_stack(record) != SJ_MANAGED_PASSED || depth == filter->depth) {
@@ -641,7 +645,8 @@ static void adopt(void *context, const sj_stack_frame *call)
     }
 }
 
-/* Makes the open calls those of the new policy. */
+/* Adopts the open calls of the assembler, unless the filter has followed them itself. Gives all
+ * open calls the triggers of the new policy. */
 static void adopt_open_calls(sj_call_filter *filter)
 {
     if (!filter->is_needed || filter->paused) {

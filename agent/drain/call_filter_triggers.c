@@ -1,5 +1,5 @@
-/* The part of the call filter that informs the triggers about requests and marks of the program,
- * and about calls that are open for too long. */
+/* Informs the triggers about requests and marks of the program, and about calls that are open for
+ * too long. */
 #include "agent/drain/call_filter_state.h"
 
 #include <string.h>
@@ -49,8 +49,8 @@ static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint6
     return begun < until_ticks ? until_ticks - begun : 0;
 }
 
-/* Counts only calls that were already open at the last watch. The drain reads an exit late if
- * its thread waited for space or for a processor before it wrote the record. */
+/* Measures open calls only up to the previous watch. The drain reads an exit late if its thread
+ * waited for space or for a processor before it wrote the record. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
 {
     const uint64_t seen_ticks = filter->watched_ticks;

@@ -57,7 +57,8 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader)
 }
 
 /* Returns the number of records that no assembler has yet. They wait for the time of a later
- * record, or the filter holds them back until their calls have lasted long enough. */
+ * record, or the filter holds them back until their calls have lasted long enough. Writes the
+ * number of entries among them to `*entries`. */
 static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
 {
     const size_t held = sj_call_filter_count_held(&reader->filter);
@@ -84,7 +85,8 @@ static void write_unsent(const sj_chunk_reader *reader)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Writes what is not sent before the position, and the reported drops after it. */
+/* Writes the unsent numbers before the position, and the reported drops after it. A kill in between
+ * then makes the reported loss too large, never too small. */
 static void move_cursor(sj_chunk_reader *reader, uint64_t sequence, uint64_t position)
 {
     sj_slot_cursor *cursor = &slot_of(reader)->cursor;
@@ -227,7 +229,8 @@ static bool is_partly_written(const sj_record *place)
     return sj_arena_record_tag(place) == 0 && sj_word_is_short(sj_record_word(place, 0));
 }
 
-/* Copies the written records from `from` on, because the program could still change them. */
+/* Copies the written places from `from` on to the buffer, because the program could still change
+ * them. Counts their records. Returns the number of places. */
 static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, uint32_t from,
                            uint32_t limit)
 {
@@ -267,7 +270,7 @@ static bool has_unwritten(const sj_record *records, uint32_t count)
     return false;
 }
 
-/* Returns the number of records of a chunk that may hold data. */
+/* Returns the number of places of a chunk that may hold data. */
 static uint32_t reserved_records(sj_chunk_header *header)
 {
     /* Pairs with the producer's release when it closes the chunk. */
@@ -430,7 +433,7 @@ static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
     return SJ_OK;
 }
 
-/* Feeds the readable records of the current chunk. Sets `*more` if the reader should look for
+/* Feeds the readable records of the current chunk. Sets `*more` if the reader has to search for
  * another chunk. */
 static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t now_ns,
                             uint64_t *count, bool *more)

@@ -146,7 +146,8 @@ static sj_status send_profile(sj_drain *drain)
     return sj_profiler_send(drain->shared.profiler);
 }
 
-/* Sends the sums if their interval has passed, or if they are large. */
+/* Ends the window of the profile, writes a checkpoint and sends the sums, each if it is due. The
+ * sums are also due if they are large. */
 static sj_status report_profile(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
@@ -409,7 +410,7 @@ static void end(sj_drain *drain)
     publish_counters(drain);
 }
 
-/* Waits until the recording ends, after a failed step. */
+/* After a failed step, refuses all requests and waits until the recording ends. */
 static void wait_for_finish(sj_drain *drain)
 {
     (void)!run_command(drain, true);
@@ -501,7 +502,7 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
 }
 
 /* Sends what the old mode has kept, and frees everything that start_policy creates except the
- * governor. */
+ * governor and the stack sampler. */
 static sj_status end_policy(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;

@@ -53,7 +53,7 @@ typedef struct sj_drain_counters {
     uint64_t lost_calls;
     uint64_t lost_events;
     uint64_t dropped_events; /* part of lost_events: events dropped in full rings */
-    /* part of lost_events: signal handlers that interrupted the slow path */
+    /* part of lost_events: events of signal handlers that interrupted the slow path */
     uint64_t handler_events;
     uint64_t refused_threads;   /* threads that found no slot */
     uint64_t refused_functions; /* functions whose values or rules did not fit */
@@ -79,6 +79,8 @@ typedef struct sj_drain_counters {
     sj_status failure; /* why the drain stopped early: SJ_ENOMEM */
 } sj_drain_counters;
 
+/* Creates the drain and, unless it is threadless, starts its thread. Returns SJ_ENOMEM, or SJ_EIO
+ * if a thread cannot start. */
 SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
                                        sj_error *error);
 
@@ -134,13 +136,13 @@ SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *po
 
 /* Writes a shared reference to the set of unhooked functions of a process (unhooked_set.h) to
  * `*freed`. The caller is about to change that set, and releases the reference. Writes NULL if the
- * process does not exist or the drain has failed. Blocking, threads and errors are those of
+ * process does not exist or the drain has failed. Blocking, threads and errors are as for
  * sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process,
                                              sj_unhooked_set **freed);
 
 /* Reads and sends what a process has recorded until now. Does nothing if the process does not
- * exist. Blocking, threads and errors are those of sj_drain_set_policy. */
+ * exist. Blocking, threads and errors are as for sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process);
 
 /* Reports to the triggers that a watched thread has not responded for `waited_ticks`. Any thread

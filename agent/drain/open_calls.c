@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Copies the open calls of one thread to `calls`, which has space for all. */
+/* Copies the open calls of one thread to `calls`, which has space for all. Returns their number. */
 static size_t copy(const sj_drain_shared *shared, pid_t tid, sj_stack_frame *calls)
 {
     size_t count = 0;
@@ -69,7 +69,7 @@ size_t sj_open_calls_count(const sj_drain_shared *shared, pid_t pid)
     return count;
 }
 
-/* A thread of which only its open calls are known. */
+/* A thread with open calls that has recorded nothing. */
 typedef struct silent_thread {
     const sj_process_drain *process;
     uint64_t number;
@@ -122,7 +122,8 @@ static sj_status send_thread(const silent_thread *thread, uint64_t ended_ticks)
     return sj_frame_writer_send(shared->options.writer, SJ_FRAME_THREAD, &message.base, no_payload);
 }
 
-/* Enters the calls and ends the stream. The calls of a thread that has ended count as unwound. */
+/* Enters the calls and ends the stream. If the thread has ended and its process runs, its calls
+ * count as unwound. */
 static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, size_t count)
 {
     sj_drain_shared *shared = thread->process->shared;

@@ -17,8 +17,8 @@ void sj_open_calls_forget(const sj_process_drain *process, const sj_thread_drain
 /* Returns the number of open calls of the process that were neither entered nor sent. */
 size_t sj_open_calls_count(const sj_drain_shared *shared, pid_t pid);
 
-/* Sends, at the end, the open calls of threads without any record: no call began or ended in them,
- * as in a worker that only waited. Returns SJ_ENOMEM, SJ_EIO. */
+/* Sends the open calls of threads without any record, in which no call began or ended. Call it at
+ * the end. Returns SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_open_calls_report_remaining(const sj_process_drain *process);
 
 #endif

@@ -43,8 +43,8 @@ static memory_owner find_memory_owner(const sj_process_drain *process,
 }
 
 /* True if the kernel says that the process has executed a program. Required if the process was
- * never seen with its arena: its memory may then be that of another process, of another
- * container, or of an emulator. */
+ * never seen with its arena: its memory may then belong to another process, to another container,
+ * or to an emulator. */
 static bool is_known_to_execute(const sj_tracked_process *tracked)
 {
     return sj_tracked_process_has_executed(tracked) || sj_tracked_process_is_replaced(tracked);

@@ -14,7 +14,7 @@ bool sj_other_program_runs(sj_process_drain *process);
 /* True if a process that has ended was running another program at its end. */
 bool sj_other_program_has_run(sj_process_drain *process);
 
-/* Counts such a program by its reason, unless the agent has counted it. */
+/* Counts the program that did not join, by the reason, unless the agent has counted it. */
 void sj_other_program_count(const sj_process_drain *process);
 
 /* Processes that run other programs. The drain waits for their end and stores their exit status. */

@@ -113,8 +113,8 @@ static void choose_timing(sj_process_drain *process)
     obey_clock(process);
 }
 
-/* True if CPU times are read. They are not read in flight mode, because they would fill the
- * ring. The program's own thread has no time for it, and a dead process has no counters. */
+/* True if CPU times are read. They are not read in flight mode, because they would fill the ring.
+ * In direct mode the drain's thread has no time for it. A dead process has no counters. */
 static bool is_watched(const sj_drain_shared *shared)
 {
     return shared->flight == NULL && !shared->options.threadless && !shared->options.salvage;
@@ -295,7 +295,8 @@ static void check_disk_space(const sj_process_drain *process)
     }
 }
 
-/* Notifies the agent that system calls may kill its process. */
+/* If the process has a seccomp filter, reports that to the agent: system calls may then kill the
+ * process. */
 static void check_for_filter(sj_process_drain *process)
 {
     sj_proc_status facts;

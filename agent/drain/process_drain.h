@@ -41,7 +41,7 @@ typedef struct sj_process_drain {
     sj_thread_times *times; /* NULL: CPU times are not read */
     sj_call_timing *timing; /* NULL: all calls are timed, independent of the policy */
     bool is_read;           /* the arena was read to its end and removed */
-    sj_process_end end;     /* what is known of the end of the process */
+    sj_process_end end;     /* how the process ended, as far as it is known */
 } sj_process_drain;
 
 /* Creates the state of a process. Takes ownership of `tracked` if it succeeds. Returns SJ_ENOMEM if

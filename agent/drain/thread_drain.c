@@ -80,7 +80,8 @@ static held_records count_held(const sj_thread_drain *thread, const sj_block_hea
                           .endings = endings};
 }
 
-/* Reports a loss of the thread by a gap frame. A kill meanwhile loses and repeats nothing. */
+/* Reports a loss of the thread by a gap frame. If this process is killed meanwhile, the loss is
+ * neither missed nor reported twice. */
 static sj_status send_gap(sj_thread_drain *thread, uint32_t stream, const sj_gap *gap,
                           const held_records *held)
 {
@@ -98,7 +99,7 @@ static sj_status send_gap(sj_thread_drain *thread, uint32_t stream, const sj_gap
     return status;
 }
 
-/* Writes a block, and what it holds of the unsent records. */
+/* Writes a block, and subtracts `held` from what is unsent. */
 static sj_status write_held(sj_thread_drain *thread, const sj_block_header *header, sj_slice bytes,
                             const held_records *held)
 {
@@ -116,8 +117,8 @@ static sj_status write_held(sj_thread_drain *thread, const sj_block_header *head
     return SJ_OK;
 }
 
-/* Reports the gaps of a block that is in the sums of a profile, and `endings` that are among their
- * events. A gap that cannot be sent stays unsent: the end of the thread reports it. */
+/* Reports the gaps of a block that is in the sums of a profile. `endings` of their events have no
+ * record. A gap that cannot be sent stays unsent: the end of the thread reports it. */
 static void send_gaps(sj_thread_drain *thread, uint32_t stream, int64_t endings)
 {
     size_t count = 0;
@@ -250,8 +251,8 @@ static bool is_known(const sj_drain_shared *shared, const sj_thread_slot *slot)
     return (shared->options.salvage || shared->resumes) && slot->cursor.thread != 0;
 }
 
-/* True for the first thread of a forked process, unless a killed recorder has read its
- * beginning. */
+/* True for the first thread of a forked process, unless a killed recorder or a failed step may have
+ * read its beginning. */
 static bool is_first_of_fork(const sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const sj_process_drain *process = thread->process;
@@ -321,7 +322,7 @@ static bool is_wanted(const sj_drain_shared *shared, const char *name)
 
 /* True if the thread's name must be read. Names are read rarely, because most threads name
  * themselves once, at their start. Exceptions are policies that use names, and the end of the
- * recording.
+ * process.
  *
  * The name cannot be read in a process that has ended. A process that records itself must not read
  * it if its seccomp filter may forbid the system call. */

@@ -53,6 +53,8 @@ SJ_MUST_CHECK sj_status sj_thread_drain_set_policy(sj_thread_drain *thread);
 /* Reads the thread's CPU time. Returns the errors of sj_thread_times_send. */
 SJ_MUST_CHECK sj_status sj_thread_drain_watch(sj_thread_drain *thread);
 
+/* Reads the thread's records and adds their number to `*records`. Returns the errors of
+ * sj_chunk_reader_read. */
 SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode,
                                              uint64_t now_ns, uint64_t *records);
 

@@ -52,14 +52,14 @@ static void add_step(sj_thread_times *times, uint64_t thread, uint64_t from_ns, 
     times->watched_ns += to_ns - from_ns;
 }
 
-/* Adding a thread's counters creates at most two steps. */
+/* True if there is no space for the two steps that one reading can add. */
 static bool is_full(const sj_thread_times *times)
 {
     return times->count + 2 > SJ_THREAD_STEPS;
 }
 
-/* A counter may decrease when an entry is reassigned. Bytes reported in an earlier step are not
- * reported again. */
+/* Raises the memory counters to the previous ones. A counter may decrease when an entry is
+ * reassigned. Bytes reported in an earlier step must not be reported again. */
 static void keep_most(sj_thread_counters *now, const sj_thread_counters *before)
 {
     for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {

@@ -9,8 +9,8 @@
  * A step began `before_ns` before the report's time. In it the thread ran for `cpu_ns` and waited
  * for a processor for `ready_ns`; the rest of the time it waited for something else. The last four
  * numbers are missing if allocations are not counted. While a thread is watched, its steps follow
- * each other without gaps. A step in which it did nothing may be long. The sums are those of all
- * steps of the process so far.
+ * each other without gaps. A step in which it did nothing may be long. The sums cover all steps of
+ * the process so far.
  *
  * The kernel updates the time of a running thread at its timer ticks. What the thread has run since
  * the last tick (4 ms at 250 Hz) is in the next step. Used by the drain's thread only. */

@@ -42,7 +42,8 @@ static const char *read_stat(pid_t pid, char *text, size_t capacity)
     return name_end != NULL && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
 
-/* Sets `*has` to false if the process has executed a program. Returns false if that is unknown. */
+/* Sets `*has` to true if the process was forked and has not executed a program. Returns false if
+ * that is unknown. */
 static bool has_only_forked(pid_t pid, bool *has)
 {
     enum { FLAGS_FIELD = 6, PF_FORKNOEXEC = 0x40 };

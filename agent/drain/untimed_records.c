@@ -24,14 +24,14 @@ typedef struct open_call {
     uint32_t function;
 } open_call;
 
-/* An untimed record that waits, and the time between it and the record before it. */
+/* An untimed record that waits for the time of a later record. */
 typedef struct waiting_record {
     uint32_t record; /* its index in the output */
     /* index + 1 of the waiting entry whose call contains the time before this record; 0: none */
     uint32_t owner;
     uint32_t parts; /* for an entry: number of parts of the call's own time */
     bool is_whole;  /* for an entry: its exit waits, too */
-    double ticks;   /* for an entry: duration of its call, later of each of its parts */
+    double ticks;   /* for an entry: first the duration of its callees, then of each of its parts */
 } waiting_record;
 
 struct sj_untimed_records {
@@ -145,8 +145,8 @@ static bool leaves_timed(sj_untimed_records *untimed, const sj_record *exit)
     return leaves;
 }
 
-/* Tracks a timed entry or exit. Untimed calls need not be tracked: if one contains a timed record,
- * its times are as exact as those of its neighbours. */
+/* Tracks a timed entry or exit. Untimed calls need not be tracked: if an untimed call contains a
+ * timed record, its times are as exact as the times of its neighbours. */
 static void follow(sj_untimed_records *untimed, const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);
@@ -216,8 +216,8 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
     return known;
 }
 
-/* Reports that each waiting call may have lasted as long as the whole time between the timed
- * records. */
+/* Reports the waiting calls to the call timing: each may have lasted as long as the whole time
+ * between the timed records. */
 static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
 {
     sj_call_timing *timing = untimed->timing;
@@ -330,7 +330,7 @@ static void keep_place(sj_untimed_records *untimed, const sj_record *record)
 }
 
 /* Returns the time until which the thread worked before a record. That is the record's time, or the
- * time when the thread began to wait for the drain. Such a wait is not part of a call's
+ * time when the thread began to wait for the drain. A wait for the drain is not part of a call's
  * duration. */
 static uint64_t end_of_work(sj_untimed_records *untimed, const sj_record *record)
 {

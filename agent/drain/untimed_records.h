@@ -2,7 +2,7 @@
  * without a clock get estimated times between the timed records around them. Their order is exact.
  *
  * A call between two timed records gets the mean duration of its function's timed calls. The
- * remaining time is divided among the other untimed records. If there is too little time, all such
+ * remaining time is divided among the other untimed records. If there is too little time, these
  * calls are shortened in proportion. If a call contains a timed record, each of its ends lies
  * somewhere between the timed records around it.
  *
@@ -19,8 +19,8 @@
 typedef struct sj_untimed_records sj_untimed_records;
 
 /* Creates the state of a thread with these bounds of its own stack. `timing` (borrowed, may be
- * NULL) gets the durations of timed calls. `has_distances` is that of the arena's view. Returns
- * NULL if out of memory. */
+ * NULL) gets the durations of timed calls. `has_distances` is the member of the arena's view.
+ * Returns NULL if out of memory. */
 sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
                                            uint64_t stack_high, bool has_distances);
 void sj_untimed_records_free(sj_untimed_records *untimed);

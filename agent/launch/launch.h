@@ -1,6 +1,6 @@
-/* Launches a program in the same environment as without Sojourn: the same arguments, environment
- * (the agent removes its additions before main), working directory, descriptors, signal mask and
- * dispositions, process group, and terminal.
+/* Launches a program with the same surroundings as without Sojourn: arguments, environment, working
+ * directory, descriptors, signal mask and dispositions, process group, and terminal. The agent
+ * removes its additions to the environment before main.
  *
  * The child is forked before the recorder starts threads, opens files or changes signals, and waits
  * until it may start. So it inherits nothing of the recorder. */
@@ -35,7 +35,7 @@ SJ_MUST_CHECK sj_status sj_launch_prepare(const sj_launch_options *options, sj_l
  * SJ_EIO; the child is then reaped. */
 SJ_MUST_CHECK sj_status sj_launch_go(sj_launch *launch, int *exec_errno);
 
-/* Ends and reaps a child that is still waiting. Does nothing if it runs or is gone. */
+/* Ends and reaps a child that is still waiting. Does nothing if the child runs or has ended. */
 void sj_launch_abandon(sj_launch *launch);
 
 #endif

@@ -185,7 +185,7 @@ sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
     bool has_methods = false;
     selected += check_libraries(selection, rules, program->binary, cache_directory, &has_methods);
     sj_function_rules_each_unmatched(rules, &modules, note_module);
-    if (has_methods) { /* the end of the recording reports what is still unmatched */
+    if (has_methods) { /* at its end the recording reports patterns that are still unmatched */
         sj_function_rules_free(rules);
         return SJ_OK;
     }

@@ -32,8 +32,8 @@ static bool is_file_at(const char *path)
     return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-/* Prefers an executable file and falls back to another one, so that the message can distinguish the
- * two. */
+/* Finds a file of this name in PATH. Prefers an executable file and falls back to another one, so
+ * that the message can distinguish the two. */
 static bool find_in_path(const char *name, char *path, size_t capacity)
 {
     const char *list = getenv("PATH");
@@ -117,7 +117,7 @@ static bool read_elf_facts(const uint8_t *head, size_t size, elf_facts *facts)
     return !reader.bad;
 }
 
-/* True if a program is dynamic. */
+/* True if the program has an interpreter (PT_INTERP), so that it is linked dynamically. */
 static bool has_interpreter(int fd, const elf_facts *facts)
 {
     const size_t bytes = (size_t)facts->header_bytes * facts->header_count;

@@ -23,14 +23,15 @@ typedef struct sj_program {
     bool is_script;
     char emulator[PATH_MAX]; /* emulator for a program of another machine; "": none */
     char sysroot[PATH_MAX];  /* folder of the emulator's libraries; "": the emulator's default */
-    const char *agent;       /* file of that machine's agent; NULL: that of this machine */
+    const char *agent;       /* file of that machine's agent; NULL: the agent of this machine */
 } sj_program;
 
 /* Looks `name` up (in PATH if it has no slash) and checks that it can be recorded. The error names
  * the file and what to do. Blocks: reads a few KB of files. Thread-safe. */
 sj_program_problem sj_program_find(const char *name, sj_program *program, sj_error *error);
 
-/* Only finds the file, for commands that accept programs and libraries. SJ_ENOTFOUND. */
+/* Only finds the file, for commands that accept programs and libraries. SJ_ENOTFOUND. SJ_ELIMIT:
+ * the path does not fit. */
 SJ_MUST_CHECK sj_status sj_program_resolve(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 

@@ -99,7 +99,8 @@ static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_
                                        sj_clock_ticks(), &client->process));
         const sj_link_process process = {
             .number = client->process, .pid = (pid_t)hello.pid, .arena_name = hello.arena_name};
-        /* Before anything of it is read: the recovery of a killed recorder's session reads this. */
+        /* Noted before the arena is read, because the recovery of a killed recorder's session needs
+         * the name. */
         sj_registry_note_arena(server->options.registry, client->process, hello.arena_name);
         SJ_TRY(server->options.joined(server->options.context, &process));
         atomic_fetch_add(&server->joined, 1);
@@ -111,7 +112,7 @@ static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 
-/* Reads the structure and the path after it. Replaces the path by that of the real file. */
+/* Reads the structure and the path after it. Replaces the path by the path of the real file. */
 static sj_status read_module(sj_reader *reader, sj_link_module *module, char path[PATH_MAX])
 {
     const uint8_t *bytes = sj_read_bytes(reader, sizeof(*module));
@@ -131,10 +132,10 @@ static sj_status read_module(sj_reader *reader, sj_link_module *module, char pat
     return SJ_OK;
 }
 
-/* Returns the function that handles a request for a module's plan. */
 typedef sj_status (*module_planner)(sj_registry *registry, const sj_plan_request *request,
                                     sj_plan_reply *reply);
 
+/* Returns the function that handles a request for a module's plan. */
 static module_planner planner_of(sj_link_type type)
 {
     switch (type) {

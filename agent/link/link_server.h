@@ -48,7 +48,8 @@ typedef struct sj_link_server_counters {
     uint64_t bad_packets; /* connections closed because of a bad packet */
 } sj_link_server_counters;
 
-/* Listens at `<runtime directory>/control` and starts the thread. Returns SJ_EIO. */
+/* Listens at `<runtime directory>/control` and starts the thread. Returns SJ_EIO, SJ_ENOMEM, or
+ * SJ_ELIMIT if the path is too long. */
 SJ_MUST_CHECK sj_status sj_link_server_start(const sj_link_server_options *options,
                                              sj_link_server **server, sj_error *error);
 

@@ -9,7 +9,8 @@
 enum { FILES_MAX = (CMSG_SPACE(sizeof(int)) - CMSG_LEN(0)) / sizeof(int) };
 
 /* Sets `*file` to the descriptor of a packet if there is exactly one. Closes several descriptors,
- * and that of an empty packet, which looks like the end of the connection. */
+ * and the descriptor of an empty packet: the caller takes an empty packet for the end of the
+ * connection. */
 static void receive_file(const struct cmsghdr *head, bool is_empty, int *file)
 {
     int files[FILES_MAX];

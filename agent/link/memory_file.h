@@ -12,7 +12,7 @@
  * none. Does not block. */
 ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file);
 
-/* True if a descriptor is that of a memory file. -1 is allowed. */
+/* True if the descriptor refers to a memory file. -1 is allowed. */
 bool sj_memory_file_is(int file);
 
 /* Read or write the file from its first byte. Return false if that was not possible for all

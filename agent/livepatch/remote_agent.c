@@ -187,8 +187,8 @@ bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *
             sum == agent->state.known_modules);
 }
 
-/* Returns the group of a change. The allocator's entries are one group: all are written, or
- * none. */
+/* Returns the group of a change. When hooks are written, the allocator's entries are one group: all
+ * are written, or none. */
 static uint32_t group_of(const sj_hook_change *change, bool on)
 {
     return on && change->function == SJ_HOOK_HEAP_ALLOCATING ? (uint32_t)SJ_HOOK_HEAP_FREEING
@@ -381,8 +381,8 @@ sj_signal_returns sj_remote_agent_signal_returns(const sj_remote_agent *agent)
                                .of_agent = agent->state.signal_return};
 }
 
-/* Other threads run during the first call, in which a recorder may plan many modules. All threads
- * are stopped during the second one, which waits for nothing. */
+/* CALL_TIMEOUT_MS applies while other threads run, because a recorder may plan many modules in the
+ * call. STOPPED_TIMEOUT_MS applies while all threads are stopped: the call waits for nothing. */
 enum { CALL_TIMEOUT_MS = 600000, STOPPED_TIMEOUT_MS = 30000 };
 
 static sj_status call_within(sj_tracee *target, const sj_remote_agent *agent, size_t thread,

@@ -26,8 +26,9 @@ typedef struct sj_remote_agent {
 } sj_remote_agent;
 
 /* Finds the agent and reads its state and tables. The caller releases it with
- * sj_remote_agent_deinit, also after an error. Returns SJ_ENOTFOUND if there is no agent,
- * SJ_EVERSION if it has another version, SJ_EIO or SJ_ENOMEM. */
+ * sj_remote_agent_deinit, also after an error. Returns SJ_EAGAIN if the agent is changing the
+ * tables, SJ_ENOTFOUND if there is no agent, SJ_EVERSION if it has another version, SJ_EIO or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent);
 void sj_remote_agent_deinit(sj_remote_agent *agent);
 

@@ -25,7 +25,8 @@ typedef struct sj_hook_functions_report {
     uint32_t changed; /* Pieces of text that were written: the entry and each exit of a function. */
     /* Pieces that were not changed: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
-    uint32_t moved; /* Threads that stood in bytes to be written. */
+    /* Threads that new program counters alone could not bring out of the bytes to be written. */
+    uint32_t moved;
 } sj_hook_functions_report;
 
 /* Hooks (`on`) or unhooks the functions with these ids (of the session; sorted ascending) in the

@@ -298,7 +298,8 @@ static void count_stale(const transition *self, const uint8_t *written)
     }
 }
 
-/* Gives up the hooks that were removed from the text: the agent makes others. */
+/* Marks hooks that were removed from the text as replaced, because the agent makes new ones. Counts
+ * the functions whose old hooks are still in the text. */
 static sj_status forget_renewed(transition *self)
 {
     void *states = (void *)(uintptr_t)self->states;

@@ -4,8 +4,8 @@
  * functions stay unhooked. The change is recorded while the program is still stopped for it, so
  * that later records are never read without it.
  *
- * Only one thread at a time changes the set: the governor's or, for a change of the policy, the
- * thread that makes it while the governor rests. Any thread may read it. */
+ * Only one thread at a time changes the set. It is the governor's thread or, while the governor is
+ * suspended, the thread that changes the policy. Any thread may read it. */
 #ifndef SJ_AGENT_LIVEPATCH_UNHOOKED_SET_H
 #define SJ_AGENT_LIVEPATCH_UNHOOKED_SET_H
 

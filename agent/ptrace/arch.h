@@ -76,9 +76,9 @@ typedef struct sj_inferior_call {
     const char *text; /* if not NULL, passed as first argument in place of `arguments[0]` */
     uint64_t arguments[3];
     /* If not 0: the other threads stay stopped at first. They are resumed if the thread sleeps when
-     * a period of this length ends, after one second, or after some hundred system calls: the
-     * thread may wait for a lock of theirs. Afterwards the target has only this thread, with
-     * index 0. */
+     * a period of this length ends, because it may wait for a lock of theirs. They are also resumed
+     * after one second, or after some hundred system calls. Afterwards the target has only this
+     * thread, with index 0. */
     int alone_ms;
 } sj_inferior_call;
 

@@ -1,6 +1,6 @@
 /* The locks of the loader in a foreign process. If a child was forked while another thread was in
  * the loader, the child holds the locks forever: their owner does not exist there. Nothing may be
- * loaded or unloaded in such a child, because the thread that does it would never return. */
+ * loaded or unloaded in that child, because the thread that does it would never return. */
 #ifndef SJ_AGENT_PTRACE_LOADER_LOCK_H
 #define SJ_AGENT_PTRACE_LOADER_LOCK_H
 

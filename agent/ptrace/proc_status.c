@@ -89,9 +89,10 @@ static bool has_filters_of(const sj_proc_status *facts, pid_t other)
            facts->seccomp_filters <= status.seccomp_filters;
 }
 
-/* The kernel reports how many filters a process has, but not which. A container gives filters to
- * all of its processes, including the first. A systemd unit gives filters to the processes of its
- * control group. Another unit may have as many filters that forbid more. */
+/* True if a process has filters that neither its container nor its systemd unit gave it. The kernel
+ * reports how many filters a process has, but not which. A container gives filters to all of its
+ * processes, including the first. A systemd unit gives filters to the processes of its control
+ * group. Another unit may have as many filters that forbid more. */
 static bool is_confined(pid_t pid, const sj_proc_status *facts)
 {
     return facts->seccomp != 0 && !has_filters_of(facts, 1) &&

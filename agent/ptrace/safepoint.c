@@ -1,10 +1,10 @@
 /* Design notes
  *
  * A thread that runs in libc, in an allocator, or in a runtime with one lock for all its tables may
- * hold a lock. Such a thread is not used. A thread inside a system call may be used, with two
- * exceptions: libc makes this call with such a lock held, or its stack has a frame of the loader or
- * of fork. fork holds all locks of the allocator and releases them one by one, each with a system
- * call. The same rules apply to frames that a signal handler has interrupted. */
+ * hold a lock. It is not used. A thread inside a system call is used, except if libc makes this
+ * call with a lock held, or if the stack has a frame of the loader or of fork. fork holds all locks
+ * of the allocator and releases them one by one, each with a system call. The same rules apply to
+ * frames that a signal handler has interrupted. */
 #include "agent/ptrace/safepoint.h"
 
 #include "agent/host/clock.h"

@@ -26,7 +26,8 @@ typedef struct sj_text_patch_report {
     uint32_t changed; /* patches that are now in place, including those that were already there */
     uint32_t refused;
     uint32_t foreign; /* the part of `refused` whose text has other bytes than expected */
-    uint32_t moved;   /* threads and interrupted contexts that stood in a window */
+    /* threads that new program counters alone could not bring out of a window */
+    uint32_t moved;
 } sj_text_patch_report;
 
 /* A change of the text: the patches, and a copy of their pages. */

@@ -1,4 +1,4 @@
-/* A channel carries questions to a collector and brings the answers back (REQ and REP of the SP
+/* A channel carries questions to a collector and brings the replies back (REQ and REP of the SP
  * protocols). There are two kinds. NNG's channel has threads of its own and TLS. sp_channel.h has
  * no thread: it is used in programs that must not get any.
  *
@@ -25,9 +25,9 @@ typedef enum sj_channel_event_type {
 
 typedef struct sj_channel_event {
     sj_channel_event_type type;
-    uint32_t slot;       /* Set for ANSWERED and FAILED. */
-    int64_t received_ns; /* ANSWERED: CLOCK_BOOTTIME. */
-    sj_slice reply;      /* ANSWERED: borrowed until the channel's next call. */
+    uint32_t slot;       /* Set for REPLIED and FAILED. */
+    int64_t received_ns; /* REPLIED: CLOCK_BOOTTIME. */
+    sj_slice reply;      /* REPLIED: borrowed until the channel's next call. */
     const char *why;     /* FAILED: static, or owned by the channel. */
 } sj_channel_event;
 
@@ -36,7 +36,7 @@ typedef struct sj_channel_options {
     /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
     const char *certificate;
     uint32_t slots;      /* At most SJ_CHANNEL_SLOTS. */
-    uint32_t resend_ms;  /* A question without an answer is repeated after this time. */
+    uint32_t resend_ms;  /* A question without a reply is repeated after this time. */
     const void *context; /* Further options of the kind. NULL: none. Borrowed for the call. */
 } sj_channel_options;
 

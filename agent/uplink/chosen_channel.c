@@ -1,7 +1,7 @@
 /* Design notes
  *
  * The choice is open until the first frame that is neither HELLO nor a clock. Until then a
- * collector that does not answer is replaced: its connection is closed, and its questions fail. The
+ * collector that does not reply is replaced: its connection is closed, and its questions fail. The
  * uplink then says hello to the next collector, as after any lost connection.
  *
  * The uplink's thread owns all members. Any thread may call `wake`, so the mutex protects `inner`
@@ -36,9 +36,9 @@ struct sj_channel {
     pthread_mutex_t mutex;
     sj_channel *inner;
     bool is_settled;  /* The session belongs to the current collector. */
-    bool is_answered; /* The current collector has answered over the present connection. */
+    bool is_answered; /* The current collector has replied over the present connection. */
     uint32_t away_ms;
-    struct timespec away_at; /* The collector is away if it has not answered by then. */
+    struct timespec away_at; /* The collector is away if it has not replied by then. */
     bool is_lost;            /* A replaced connection is to be reported as lost. */
     bool is_asked[SJ_CHANNEL_SLOTS];
     bool is_failed[SJ_CHANNEL_SLOTS]; /* Questions of a replaced connection, to be reported. */

@@ -1,10 +1,10 @@
 /* A channel to one of several collectors. Each session belongs to one collector: the first in the
- * order of the list that answers when the session's first frame is to be sent. That choice is kept
+ * order of the list that replies when the session's first frame is to be sent. That choice is kept
  * beside the spool (spool_collector.h). From then on all frames of the session wait for this
  * collector, however long it is away. Therefore nothing is stored by two collectors. The next
  * session begins at the first collector of the list again.
  *
- * A collector is away if it has not answered for `away_ms`. Then the next one in the list is tried.
+ * A collector is away if it has not replied for `away_ms`. Then the next one in the list is tried.
  * After each round over the list the time doubles, up to 30 s. */
 #ifndef SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H
 #define SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H

@@ -1,6 +1,6 @@
-/* Computes the offset of the collector's clock from the device's, from the times in its answers.
+/* Computes the offset of the collector's clock from the device's, from the times in its replies.
  *
- * Each answer says when the question arrived and when the answer left, by the collector's real-time
+ * Each reply says when the question arrived and when the reply left, by the collector's real-time
  * clock. The device's own times of sending and receiving bound the offset: its error is at most
  * half of the round trip. The offset is the collector's REALTIME minus the device's BOOTTIME, which
  * cannot be set. Like NTP, but the bound is kept, not only the estimate. Not thread-safe. */

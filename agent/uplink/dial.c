@@ -9,14 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-/* SILENCE_MS exceeds the 20 s after which the collector answers a poll without commands. Both times
- * double with each replacement, up to a limit: patience until there is a connection, silence until
- * there is an answer. Otherwise a fleet would repeat all questions every half a minute to a
- * collector that is too busy to answer. */
+/* SILENCE_MS exceeds the 20 s after which the collector replies to a poll without commands. Both
+ * times double with each replacement, up to a limit: patience until there is a connection, silence
+ * until there is a reply. Otherwise a fleet would repeat all questions every half a minute to a
+ * collector that is too busy to reply. */
 enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
 
 /* Intervals of asking the kernel about a TLS connection. New ones are checked more often until they
- * bring an answer, because NNG loses track of those. OVER_MS is the time that NNG gets to notice
+ * bring a reply, because NNG loses track of those. OVER_MS is the time that NNG gets to notice
  * the end by itself. */
 enum { NEW_POLL_MS = 500, POLL_MS = 5000, OVER_MS = 400 };
 

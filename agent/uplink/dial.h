@@ -19,12 +19,13 @@ typedef struct sj_dialing {
     nng_socket socket;
     nng_dialer dialer;
     char *url, *certificate;
-    unsigned attempts;  /* Replacements since there was a connection. */
-    unsigned silences;  /* Replacements of connections since there was an answer. */
-    uint64_t connected; /* Count at the latest poll. So are the next two. */
+    unsigned attempts; /* Replacements since there was a connection. */
+    unsigned silences; /* Replacements of connections since there was a reply. */
+    /* Counts and state at the latest poll. */
+    uint64_t connected;
     uint64_t replies;
     bool was_connected;
-    bool is_answered; /* True if the present connection brought an answer. */
+    bool is_answered; /* True if the present connection brought a reply. */
     int64_t again_ns; /* Time of the next replacement. 0: not decided yet. */
     /* Since when the kernel has reported that the connection is over. 0: it is open. */
     int64_t over_ns;
@@ -33,8 +34,8 @@ typedef struct sj_dialing {
 typedef struct sj_dialing_state {
     int connections;
     uint64_t connected; /* Number of connections so far. */
-    uint64_t replies;   /* Number of answers so far. */
-    bool is_asking;     /* True if an answer is expected. */
+    uint64_t replies;   /* Number of replies so far. */
+    bool is_asking;     /* True if a reply is expected. */
     nng_pipe pipe;      /* The latest connection. It may have ended. */
 } sj_dialing_state;
 
@@ -45,7 +46,7 @@ int sj_dialing_start(sj_dialing *dialing, nng_socket socket, const char *url,
 void sj_dialing_deinit(sj_dialing *dialing);
 
 /* Compares the state with the previous one. Redials if there has been no connection for too long,
- * or no answer over one. That ends existing connections. It redials soon if the connection is over
+ * or no reply over one. That ends existing connections. It redials soon if the connection is over
  * and NNG has not noticed. NNG then repeats the current questions. Returns when to call it again
  * (CLOCK_MONOTONIC, ns), or INT64_MAX to wait for a change. Not thread-safe; do not call it on
  * NNG's threads. */

@@ -2,12 +2,12 @@
  *
  * NNG's threads only note that a question has ended, and wake the waiting thread. A slot is one REQ
  * context with one asynchronous operation: send, then (from the completion of the send) receive. A
- * running operation is never cancelled while the channel is open: NNG 1.5.2 can crash if a
- * receive is cancelled while its send is queued. REQ itself repeats a question after `resend_ms`,
- * or if the connection breaks, to the next peer that answers. A context is not in use when its
- * socket is closed. Otherwise the call that uses it would destroy it after it has released the
- * socket. It would lock a freed mutex, and NNG would end the process ("panic: pthread_mutex_lock:
- * Invalid argument").
+ * running operation is never cancelled while the channel is open: NNG 1.5.2 can crash if a receive
+ * is cancelled while its send is queued. REQ itself repeats a question after `resend_ms`, or if the
+ * connection breaks, to the next peer that replies. The socket is closed only when no context is in
+ * use. Otherwise the call that uses a context would destroy the context after it has released the
+ * socket. That call would lock a freed mutex, and NNG would end the process ("panic:
+ * pthread_mutex_lock: Invalid argument").
  *
  * If NNG does not close the socket (socket_close.h), the whole channel is leaked, because NNG's
  * threads may still use it. */
@@ -40,7 +40,7 @@ struct sj_channel {
     nng_socket socket;
     sj_dialing dialing;
     uint32_t slot_count;
-    nng_msg *last_reply;   /* The answer that was returned last. */
+    nng_msg *last_reply;   /* The reply that was returned last. */
     pthread_mutex_t mutex; /* Protects all members below. */
     pthread_cond_t changed;
     bool woken;
@@ -61,7 +61,7 @@ static int64_t boottime_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Waits for the answer. Returns false if the channel is being closed. */
+/* Waits for the reply. Returns false if the channel is being closed. */
 static bool receive(slot *sent)
 {
     sj_channel *channel = sent->channel; /* The slot may have its next question before we return. */

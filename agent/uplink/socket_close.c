@@ -67,7 +67,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* This thread blocks all signals, so that it never handles signals of the program. */
+/* Starts the thread with all signals blocked, so that it never handles signals of the program. */
 static bool start_thread(closing *started, pthread_t *thread)
 {
     sigset_t all;

@@ -213,7 +213,7 @@ static slot *find_asked(sj_channel *channel, uint32_t request)
     return NULL;
 }
 
-/* Returns the next answer to a pending question. Other answers are late and dropped. */
+/* Returns the next reply to a pending question. Other replies are late and dropped. */
 static bool next_reply(sj_channel *channel, sj_channel_event *event)
 {
     while (channel->line >= LINE_GREETING) {

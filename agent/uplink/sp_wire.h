@@ -13,7 +13,7 @@
 enum {
     SJ_SP_GREETING_BYTES = 8,
     SJ_SP_HEADER_MAX_BYTES = 1 + 8 + 4, /* Most bytes before a body. */
-    SJ_SP_BODY_MAX_BYTES = 64 * 1024    /* Longer answers are refused. */
+    SJ_SP_BODY_MAX_BYTES = 64 * 1024    /* Longer replies are refused. */
 };
 
 #define SJ_SP_REQUEST_BIT UINT32_C(0x80000000)

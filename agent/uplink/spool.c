@@ -156,7 +156,8 @@ static sj_status add_segment(sj_spool *spool, uint32_t number, bool create, sj_e
     return SJ_OK;
 }
 
-/* Cuts the bytes that a crash left after the last whole frame of the newest segment. */
+/* Cuts the bytes that a crash left after the last whole frame of the newest segment, and sets them
+ * aside. */
 static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t from,
                           sj_error *error)
 {
@@ -324,8 +325,8 @@ static uint64_t bytes_on_disk(const sj_spool *spool)
     return sum;
 }
 
-/* True for calls, not for frames that describe them. The budgets apply to calls only, because the
- * end of a session must fit even if its calls did not. */
+/* True for blocks, profiles and reports, not for frames that describe them. The budgets apply only
+ * to the former, because the end of a session must fit even if its calls did not. */
 static bool is_bulk(sj_slice frame)
 {
     sj_reader reader = sj_reader_of(frame.data, frame.size);
@@ -536,7 +537,8 @@ static sj_status note_given(sj_spool *spool, uint64_t position, size_t length, b
     return SJ_OK;
 }
 
-/* Skips damaged bytes up to the next sound frame or the end of the segment. */
+/* Skips damaged bytes up to the next sound frame or the end of the segment, and sets them aside.
+ * Returns SJ_ECORRUPT if it skipped them. */
 static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset)
 {
     const size_t size = (size_t)(segment->size - offset);
@@ -679,7 +681,8 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     return status;
 }
 
-/* Keeps the file of `announced` open during a walk. Returns SJ_ENOTFOUND if nothing was kept. */
+/* Opens the file of `announced` for a walk, unless the walk has it open. Returns SJ_ENOTFOUND if
+ * nothing was kept. */
 static sj_status open_recalled(sj_spool *spool, const sj_spool_recall *recall)
 {
     if (recall->at != 0 && spool->recalled.file >= 0) {

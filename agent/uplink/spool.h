@@ -50,11 +50,11 @@ uint64_t sj_spool_end(sj_spool *spool);
 /* True if a whole frame was ever appended, acknowledged or not. */
 bool sj_spool_was_used(sj_spool *spool);
 
-/* Returns the next frame that was not given since the last rewind. It is in a buffer of the spool,
- * valid until `slots` further frames were given (the sender's window, at most 64). Returns
- * SJ_EAGAIN if there is none now. Returns SJ_ECORRUPT if a damaged frame was skipped and counted;
- * call again. Returns SJ_EFULL if the disk has no space to note a damaged frame, which is given
- * again later. */
+/* Returns the next frame that was not given since the last rewind. It is in one of the spool's 64
+ * buffers, which sj_spool_recall_next also uses in turn: it is valid until 64 further frames were
+ * returned. Returns SJ_EAGAIN if there is none now. Returns SJ_ECORRUPT if a damaged frame was
+ * skipped and counted; call again. Returns SJ_EFULL if the disk has no space to note a damaged
+ * frame, which is given again later. */
 SJ_MUST_CHECK sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position);
 
 /* Marks the frame at `position` as stored by the collector. Any order is allowed. */

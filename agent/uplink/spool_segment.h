@@ -29,7 +29,8 @@ uint32_t sj_spool_segment_number(const char *name);
 SJ_MUST_CHECK sj_status sj_spool_segment_open(const char *directory, uint32_t number, bool create,
                                               sj_spool_segment *segment, sj_error *error);
 
-/* Appends bytes. If that fails, the file is cut back, or sealed if that fails, too. */
+/* Appends bytes. Returns SJ_EFULL if the disk is full, or SJ_EIO. If it fails, the file is cut
+ * back, or sealed if it cannot be cut. */
 SJ_MUST_CHECK sj_status sj_spool_segment_append(sj_spool_segment *segment, sj_slice bytes,
                                                 sj_error *error);
 
@@ -44,7 +45,8 @@ size_t sj_spool_frame_length(const uint8_t prefix[SJ_FRAME_PREFIX_BYTES]);
 /* Returns the offset of the first sound frame in `bytes`, or bytes.size if there is none. */
 size_t sj_spool_find_frame(sj_slice bytes);
 
-/* Counts the frames from `offset` to the end by their prefixes. A damage counts as one frame. */
+/* Counts the frames from `offset` to the end by their prefixes. Damage counts as one frame and ends
+ * the count. */
 uint64_t sj_spool_segment_count_frames(const sj_spool_segment *segment, uint64_t offset);
 
 void sj_spool_segment_close(sj_spool_segment *segment);

@@ -35,10 +35,13 @@ typedef struct sj_uplink_status {
     uint64_t announced_frames; /* Acknowledged announcements that were sent again. */
     /* Frames that the collector can never store: set aside, not resent. */
     uint64_t rejected_frames;
-    bool is_over_quota; /* The collector's latest answer: the device's quota is used up. */
+    bool is_over_quota; /* The collector's latest reply: the device's quota is used up. */
     char message[256];  /* Latest message of the collector or the network. */
 } sj_uplink_status;
 
+/* Opens the channel and, unless the uplink is threadless, starts the thread. The spool is borrowed.
+ * Returns SJ_EINVAL without an address, a channel or a HELLO frame, SJ_ENOMEM, SJ_EIO if the thread
+ * cannot start, or an error of the channel. */
 SJ_MUST_CHECK sj_status sj_uplink_start(sj_spool *spool, const sj_uplink_options *options,
                                         sj_uplink **uplink, sj_error *error);
 void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status);

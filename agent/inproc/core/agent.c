@@ -44,12 +44,12 @@ extern void __cxa_finalize(void *module);
 
 static uint32_t follow_children;
 static bool is_attached;
-/* This thread forks, and has the turn to talk until it has forked. So the tables of modules are
- * complete. */
+/* True while this thread forks and holds the turn of conversations. So no other thread is changing
+ * the tables of modules. */
 static __thread bool holds_turn __attribute__((tls_model("initial-exec")));
 
-/* Prepares for the other things that are recorded, before plans are applied, because the code of
- * plans depends on them. */
+/* Prepares dispatched calls and the monitors. Plans must be applied afterwards, because their code
+ * depends on both. */
 static void prepare_for_plans(const sj_link *link)
 {
     if ((link->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0) {
@@ -97,8 +97,8 @@ static sj_status rejoin(sj_link *link)
     return sj_conversation_finish(link);
 }
 
-/* Counts a child that will not join, because the parent's count remains. The child has this
- * process's current user, root directory and filter. */
+/* Counts the coming child if it will not join. The count is in the parent's arena, which remains.
+ * The child has this process's current user, root directory and filter. */
 static void count_unfollowed(bool may_call)
 {
     if ((follow_children & SJ_FOLLOW_FORK) == 0) {
@@ -182,8 +182,8 @@ static void on_modules(void)
     }
     const uint64_t begun_ns = sj_recorder_cpu_ns();
     sj_link link = {.socket = -1};
-    /* A child that was forked meanwhile would wait for the loader's lock, whose owner is its
-     * parent's thread. */
+    /* Does nothing in a child that was forked meanwhile. It would wait for the loader's lock, whose
+     * owner is its parent's thread. */
     if (talk_about_modules(&link) != SJ_OK && sj_link_is_own(&link)) {
         sj_modules_forget_unloaded();
     }
@@ -256,7 +256,7 @@ static bool is_loaded_by_jvm(void)
 }
 
 /* Follows the modules that the loader maps later. musl calls its debug hook under a write lock that
- * its dl_iterate_phdr also takes. So such modules of a musl program are not recorded. */
+ * its dl_iterate_phdr also takes. So later modules of a musl program are not recorded. */
 static void follow_modules(sj_on_module *on_new_module)
 {
     if (is_glibc()) {
@@ -294,7 +294,8 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_modules_restore();
         sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
     } else {
-        /* If one of these fails, only later modules or programs, for example, are not recorded. */
+        /* If one of these fails, the rest is recorded nevertheless. For example, later modules are
+         * not. */
         follow_modules(NULL);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
@@ -431,7 +432,8 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
 }
 
-/* The C library does this at the end of a module. dlclose does it again. */
+/* Removes the fork handlers, as the C library does at the end of a module. dlclose does it
+ * again. */
 SJ_EXPORTED void sojourn_agent_unregister(void)
 {
     if (is_attached) {

@@ -21,9 +21,9 @@ void sojourn_agent_watch_heap(void);
  * of the loader. */
 void sojourn_agent_shrink_heap(void);
 
-/* Releases the memory of that monitor, except blocks in use. A tracer first restores the entries
- * that allocate blocks. It calls this while all other threads are stopped, and no thread is in the
- * stubs or in the agent. Takes no lock. */
+/* Releases the memory of the monitor of freed memory, except blocks in use. A tracer first restores
+ * the entries that allocate blocks. It calls this while all other threads are stopped, and no
+ * thread is in the stubs or in the agent. Takes no lock. */
 void sojourn_agent_leave_heap(void);
 
 /* Releases everything except the agent itself. A tracer first restores the text. It calls this

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * From each instruction of the agent, its unwind table leads to the stub that called it, and says
- * where the registers of callers are saved. So the slow path does not publish anything, and does
- * not become slower.
+ * The agent's unwind table leads from each of its instructions to the stub that called it. The
+ * table also says where the registers of callers are saved. So the slow path does not publish
+ * anything, and does not become slower.
  *
  * The interrupted registers are kept in the frame of the assembly that called the C code. That
  * frame lies on the interrupted stack, so handlers may nest, and need not return.
@@ -146,9 +146,9 @@ static bool leave_function(agent_walk *walk, uint64_t function)
     return has_left;
 }
 
-/* Notes the register space of the frame that was left, whose stack pointer was `sp`. It notes the
- * first such frame only, and only if the frame extends below that space. Before that, the space may
- * lie in a guard page, and all registers are still unchanged. */
+/* Notes the register space of the frame that was left, whose stack pointer was `sp`. It notes only
+ * the first frame with register space, and only if the frame extends below that space. Before that,
+ * the space may lie in a guard page, and all registers are still unchanged. */
 static void note_saved(agent_walk *walk, uint64_t function, uint64_t sp)
 {
     for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]) && walk->saved_registers == NULL;
@@ -179,8 +179,8 @@ static bool leave_agent(agent_walk *walk)
 }
 
 /* Leaves the stub that called the agent. If no stub did, returns true only if the walk has found
- * the program's place, or has left sj_arch_values_entry: a rule that sets a result makes it return
- * to the function's caller. */
+ * the program's place, or has left sj_arch_values_entry. A rule that sets a result makes that
+ * function return to the caller of the recorded function. */
 static bool leave_stub(agent_walk *walk)
 {
     sj_stub_state state = {.pc = walk->registers[SJ_NATIVE_PC],
@@ -198,7 +198,8 @@ static bool leave_stub(agent_walk *walk)
     return has_left;
 }
 
-/* True if the walk has changed registers that a saved context does not always contain. */
+/* True if the walk has changed registers other than the program counter, the stack pointer and the
+ * return address. */
 static bool has_changed_others(const agent_walk *walk, const uint64_t *found)
 {
     bool has_changed = false;

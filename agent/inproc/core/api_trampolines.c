@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define TRAMPOLINES_MAGIC                                                                          \
-    UINT64_C(0x31534554414753) /* "SGATES1": agents of other versions look for it */
+    UINT64_C(0x31534554414753) /* "SGATES1": agents of other versions search for it */
 
 typedef struct api_function {
     const char *name;

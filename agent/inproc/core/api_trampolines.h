@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Binds the references of all loaded modules. May be repeated. Returns the size of the trampolines
- * in bytes, which stay in the program. Returns 0 if no module has such references. Takes the
+ * in bytes, which stay in the program. Returns 0 if no module refers to these functions. Takes the
  * loader's lock. */
 uint64_t sj_api_trampolines_bind(void);
 

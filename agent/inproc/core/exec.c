@@ -175,7 +175,7 @@ static bool is_followed(const char *const **entries)
     return followed == SJ_EXEC_ALL || *entries == NULL;
 }
 
-/* Runs the program. Returns only if that fails: then libc calls the kernel again and sets errno.
+/* Tries to run the program. If this function returns, libc makes the system call and sets errno.
  * `file` is the program's file, looked up from the call's directory. */
 static void run(const exec_call *call, const char *file)
 {
@@ -211,7 +211,7 @@ void sj_exec_try(const char *path, char *const *arguments, char *const *environm
     }
 }
 
-/* Writes the path of a descriptor's file. Later paths are looked up from it. */
+/* Writes the path of a descriptor's file in /proc. */
 static void name_descriptor(char text[DESCRIPTOR_BYTES], int descriptor)
 {
     static const char folder[] = "/proc/self/fd/";

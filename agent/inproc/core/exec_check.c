@@ -59,7 +59,8 @@ static uint64_t file_offset(const program_file *program, uint64_t address)
     return 0;
 }
 
-/* Calls `visit` with each row of the dynamic section until it returns true. */
+/* Calls `visit` with each row of the dynamic section until it returns true. `visit` reads and
+ * changes `*result`, which begins as `context`. Returns false if no call returned true. */
 static bool visit_rows(const program_file *program, uint64_t context,
                        bool (*visit)(const program_file *program, const Elf64_Dyn *row,
                                      uint64_t *context),
@@ -133,7 +134,8 @@ sj_unrecorded sj_exec_check_reach(const char *runtime)
     return is_foreign ? SJ_UNRECORDED_USER : SJ_UNRECORDED_NONE;
 }
 
-/* Checks whether the new program can load the agent's file and reach the recorder. */
+/* Returns why the new program cannot load the agent's file or reach the recorder, or
+ * SJ_UNRECORDED_NONE. */
 static sj_unrecorded check_reach(const char *agent, const char *runtime)
 {
     if (SJ_SYS(SYS_faccessat, AT_FDCWD, agent, R_OK, 0, 0, 0) < 0) {

@@ -1,8 +1,9 @@
 /* Design notes
  *
  * Unwinders ask the loader for a module's tables. Since GCC 12 and glibc 2.35, libgcc's unwinder
- * calls _dl_find_object, without a lock. Older ones, LLVM's, libunwind, and those of musl's
- * programs call dl_iterate_phdr. The agent replaces both functions and handles stub areas.
+ * calls _dl_find_object, without a lock. Older versions, LLVM's unwinder, libunwind, and unwinders
+ * in programs of musl call dl_iterate_phdr. The agent replaces both functions and handles stub
+ * areas.
  *
  * A preloaded agent's definitions come first, also for copies of libgcc that are loaded later or
  * linked into programs. In an attached process the slots of all modules are changed. Registration
@@ -54,7 +55,7 @@ static int report_first(struct dl_phdr_info *info, size_t size, void *context)
 
 /* Returns the table for a stub whose address is among the first words of `data`, a structure in a
  * caller's frame. libgcc and libunwind have the address in the first word. LLVM has it in the third
- * word, and looks one byte before each place. Returns NULL if there is none. */
+ * word, and looks up the byte before each return address. Returns NULL if there is none. */
 static __attribute__((noinline)) const uint8_t *asked_table(const void *data, uint64_t *pc)
 {
     enum { WORDS = 3, CALLER_BYTES = 4096 };
@@ -107,7 +108,8 @@ __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *call
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
-/* Returns the tables of the area at `low`, or if it has none, those of `pc`, or 0. */
+/* Returns the unwind table of the stub area at `low`. If the area has none, returns the table for
+ * `pc`, or 0. */
 static uint64_t find_table(uint64_t low, uint64_t pc)
 {
     const sj_stub_area *area = (const void *)(uintptr_t)(low + SJ_STUB_AREA_OFFSET);

@@ -17,8 +17,8 @@ void sj_find_object_begin(void);
 void sj_find_object_bind(void);
 
 /* Makes a module that an attached process has just mapped ask the agent: at once if it is
- * relocated, else when it is initialised. The module asks the loader if it has no initialisers, or
- * if 64 such modules are already loaded. The caller holds the loader's lock. */
+ * relocated, else when it is initialised. A module without initialisers asks the loader. So does
+ * each module after the first 64. The caller holds the loader's lock. */
 void sj_find_object_bind_later(const struct dl_phdr_info *info);
 
 /* Frees the data of sj_find_object_bind_later for the module at `bias`, which was unloaded, or

@@ -16,7 +16,7 @@
 
 enum { LATE_MOST = 64, REBINDINGS = 2 }; /* few modules contain an unwinder */
 
-/* A module with such slots that was loaded later. */
+/* A module that was loaded later and has slots to be changed. */
 typedef struct late_module {
     uint64_t bias; /* 0: the entry is free */
     bool waits;    /* the module is not initialised yet */

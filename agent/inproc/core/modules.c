@@ -1,9 +1,9 @@
 /* Design notes
  *
  * The loader calls an empty function (r_brk) for debuggers each time that it has mapped or unmapped
- * modules: before relocations and constructors, and under its own lock. The agent replaces that
- * function. Only there can it hook later modules before any of their code runs, for every way to
- * load them (dlopen, dlmopen, NSS, iconv). It need not interpose any function. */
+ * modules. It does so before relocations and constructors, and under its own lock. The agent
+ * replaces that function. Only there can it hook later modules before any of their code runs, for
+ * every way to load them (dlopen, dlmopen, NSS, iconv). It need not interpose any function. */
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
@@ -258,7 +258,8 @@ static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const 
     return SJ_OK;
 }
 
-/* Reports functions of generated code to the recorder by their ids. */
+/* Replaces the functions' indexes in the failures by their ids, by which the recorder knows
+ * generated code. */
 static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t count)
 {
     const sj_plan_function *functions = sj_plan_functions(bytes);
@@ -278,7 +279,7 @@ typedef struct received_plan {
 } received_plan;
 
 /* Reads a plan from a reply. A plan inside the packet is copied, because the packet's memory is
- * needed for the answer. */
+ * needed for the reply. */
 static sj_status read_plan(const sj_link *link, received_plan *plan)
 {
     static _Alignas(16) uint8_t buffer[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
@@ -341,7 +342,6 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
 {
     received_plan plan = {0};
     SJ_TRY(read_plan(link, &plan));
-    /* Not measured for generated code. */
     const uint64_t start_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
@@ -596,9 +596,9 @@ static void end_change(void)
     atomic_fetch_add(&sojourn_agent_state.changing, 1);
 }
 
-/* True if a tracer restores the text. A thread that loads a module may be in the agent then, and
- * must not hook the module any more. Call it between begin_change and end_change, so that no tracer
- * finds the tables unchanged. */
+/* True if a tracer detaches and has restored the text. A thread that loads a module may still be in
+ * the agent then, and must not hook the module. Call it between begin_change and end_change, so
+ * that no tracer finds the tables unchanged. */
 static bool is_detaching(void)
 {
     return atomic_load(&sojourn_agent_state.is_detaching) != 0;

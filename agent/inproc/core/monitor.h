@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Every function may be NULL. All functions except after_fork, rejoin and prepare are called only
- * for a started monitor. on_modules is also called for a monitor without `start`. Only one thread
+/* Every function may be NULL. `stop` is called only for a started monitor. `on_modules` is called
+ * for a started monitor, and for one without `start` or with `waits_for_module`. Only one thread
  * calls them at a time. They must not use locks of the C library's allocator. */
 typedef struct sj_monitor {
     sj_link_runtime bit; /* bit in sj_link_welcome.runtimes */

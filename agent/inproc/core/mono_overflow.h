@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 /* Changes the kernel's frame of a fault in the callback of entries to a fault of the method. Writes
- * to `*saved` where the fault was and what is shown. Returns false, without a change, for any other
+ * the true and the shown registers to `*saved`. Returns false, without a change, for any other
  * fault. Call it before the thread's handler runs. Async-signal-safe. */
 bool sj_mono_overflow_show(uint64_t signal, const siginfo_t *info, void *context,
                            sj_saved_context *saved);
 
-/* Restores the registers in the frame of the thread's latest such fault. It does so only if `saved`
- * belongs to that fault and the handler has not changed where the thread continues. */
+/* Restores the registers that sj_mono_overflow_show has changed at the thread's latest fault. Does
+ * nothing if `saved` belongs to another fault, or if the handler has changed where the thread
+ * continues. */
 void sj_mono_overflow_return(void *context, const sj_saved_context *saved);
 
 #endif

@@ -3,7 +3,8 @@
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/monitor.h"
 
-/* Recorded dispatch registers methods by the code that the runtime's tables name. */
+/* Starts the monitor. If dispatch is recorded, the monitor does not enter methods, because dispatch
+ * registers methods by the code in the runtime's tables. */
 static bool start_keeping(void)
 {
     const bool is_started =

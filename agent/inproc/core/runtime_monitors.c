@@ -79,7 +79,7 @@ const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
                                    .on_modules = sj_jvm_watch_for_launch,
                                    .after_fork = sj_jvm_after_fork};
 
-/* A seccomp filter might end the program if a thread is started. */
+/* True if the agent may start a thread. A seccomp filter might end the program for that. */
 static bool may_start_thread(void)
 {
     return sj_recorder_is_armed() && sj_recorder_may_call();

@@ -83,8 +83,8 @@ static uint64_t restorer_of(const kernel_action *action)
 }
 
 /* Returns the gate that already has the action's handler, else the next one. A thread may have
- * reached a gate, but not its handler yet. It finds the right handler as long as the program has
- * few handlers. */
+ * reached a gate, but not its handler yet. It finds the right handler unless SJ_SIGNAL_GATES other
+ * actions were set meanwhile. */
 static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
 {
     for (uint32_t gate = 0; gate < SJ_SIGNAL_GATES; gate++) {
@@ -188,8 +188,8 @@ static bool is_agent_stack(const sj_saved_context *saved, uint64_t address)
 
 /* Corrects the fault address in two cases. The first is a fault whose siginfo contains the address
  * of the instruction. The second is the end of the stack, if a stub or the agent has met it, which
- * `is_ours` decides by the address. Then the fault looks as if the function's first push had met
- * it. Mono looks for the address among its guard pages, and the address of that push may lie above
+ * `is_ours` decides by the address. The fault then gets the address of the function's first push.
+ * Mono looks for the address among its guard pages, and the address of that push may lie above
  * them. So with Mono it stays. */
 static void correct_address(uint64_t signal, siginfo_t *info, void *context,
                             const sj_saved_context *saved,

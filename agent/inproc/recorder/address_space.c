@@ -1,12 +1,12 @@
 /* Design notes
  *
- * RLIMIT_AS counts what is mapped, whether or not it has memory. The arena has slots for hundreds
+ * RLIMIT_AS counts mapped bytes, whether or not they have memory. The arena has slots for hundreds
  * of threads; few programs have as many. A process that is limited when it starts gets an arena for
  * fewer threads. A process that limits itself later unmaps the chunks of slots that no thread has
  * come near. Later threads then find no slot, and are counted as refused.
  *
- * The program may map other memory into the resulting hole. So the arena is unmapped in two parts.
- */
+ * The program may map other memory into the resulting hole. So the arena is unmapped in two
+ * parts. */
 #include "agent/inproc/recorder/address_space.h"
 
 #include "agent/inproc/recorder/internal.h"

@@ -2,7 +2,7 @@
  *
  * A call leaves its return address on the stack, and that address lies in the code of its caller.
  * Parts of a function that the compiler has moved away (.cold) are not noted as its code. So a call
- * from such a part has no known caller. */
+ * from a .cold part has no known caller. */
 #include "agent/inproc/recorder/callers.h"
 
 #include <stdatomic.h>

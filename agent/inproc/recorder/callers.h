@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_recorder_note_function stores where the code of a function lies that rules name as a caller.
- * Returns false if the table is full. `owner` identifies the hooks that need it: a module may have
- * several owners, which may note the same functions. sj_recorder_forget_functions removes an
- * owner's functions. One thread at a time. */
+/* sj_recorder_note_function stores where the code of a function lies. Returns false if the table is
+ * full. `owner` identifies the hooks that need it: a module may have several owners, which may note
+ * the same functions. sj_recorder_forget_functions removes an owner's functions. One thread at a
+ * time. */
 bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t bytes,
                                const void *owner);
 void sj_recorder_forget_functions(const void *owner);

@@ -12,9 +12,8 @@
 
 sj_changes *sj_recorder_changes;
 
-/* For each place of a rule: the rule's version with the lowest bit set, if this process has passed
- * the rule's first mark and not its second; else 0. A later rule in the same place has another
- * version. */
+/* For each place of a rule: the rule's version with the lowest bit set while this process is
+ * between the rule's two marks; else 0. A later rule in the same place has another version. */
 static _Atomic uint32_t between[SJ_CHANGE_RULES];
 
 static void forget_marks(void)
@@ -73,7 +72,8 @@ void sj_recorder_map_changes(const char *directory)
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;
     }
-    /* else a forked child keeps the marks that its parent has passed */
+    /* A forked child still has its parent's table. It keeps the marks that its parent has
+     * passed. */
     if (sj_recorder_changes == NULL) {
         forget_marks();
     }
@@ -256,7 +256,7 @@ void sj_recorder_change_at_mark(const char *name, bool end)
     sj_changes *changes = sj_recorder_changes;
     for (uint32_t i = 0; changes != NULL && i < SJ_CHANGE_RULES; i++) {
         sj_change_rule *rule = &changes->rules[i];
-        /* Read as in `fires`. */
+        /* As in `fires`, a rule that the recorder writes meanwhile does not apply. */
         const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
         if (rule->begin_mark[0] == '\0') {
             continue;

@@ -54,7 +54,7 @@ static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
     return true;
 }
 
-/* Zeroes a place, because the rest of a time or a stack would look like short records. */
+/* Zeroes a place, because parts of its time or stack could be read as short records. */
 static void zero_place(uint64_t record)
 {
     atomic_store_explicit((_Atomic uint32_t *)(record + 12), 0, memory_order_relaxed);

@@ -5,17 +5,21 @@
  * returns the restorers when asked for the actions. The frame that the kernel made follows that
  * address. Where no restorers are in use, the recorder searches for a word that the kernel writes
  * into every such frame. On a stack that is not its own (alternate signal stack, coroutine) a
- * thread drops instead of waiting, which is safe. Frames of handlers that have returned, and of
- * inferior calls, may stay on the stack within live frames that do not overwrite them. A running
- * handler has its own signal blocked, in addition to the signals that were blocked before. The
- * frame holds the earlier mask. So a frame with the thread's present mask is a remainder, unless
- * some handler may be interrupted by its own signal (SA_NODEFER). A handler that unblocks its
- * signal itself waits like any function. |A fault that the thread raised itself comes from an
- * instruction of the program, never from the recorder. Its handler may wait like any function.
- * HotSpot relies on such faults. Its handler leaves remainders in long-lived frames, which kept the
- * thread from waiting. |A handler that forks (PostgreSQL's main process starts processes so) leaves
- * its frame on the child's stack for good. The handler interrupted no code of the child. So the
- * child ignores the frame and waits. */
+ * thread drops instead of waiting, which is safe.
+ *
+ * Frames of handlers that have returned, and of inferior calls, may stay on the stack within live
+ * frames that do not overwrite them. A running handler has its own signal blocked, in addition to
+ * the signals that were blocked before. The frame holds the earlier mask. So a frame with the
+ * thread's present mask is a remainder, unless some handler may be interrupted by its own signal
+ * (SA_NODEFER). A handler that unblocks its signal itself waits like any function.
+ *
+ * A fault that the thread raised itself comes from an instruction of the program, never from the
+ * recorder. Its handler may wait like any function. HotSpot relies on such faults. Its handler
+ * leaves remainders in long-lived frames, which would keep the thread from waiting.
+ *
+ * A handler that forks leaves its frame on the child's stack for good. For example, PostgreSQL's
+ * main process forks in a handler. The handler interrupted no code of the child. So the child
+ * ignores the frame and waits. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 

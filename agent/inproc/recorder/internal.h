@@ -35,7 +35,7 @@ typedef struct sj_recorder_state {
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
 
 /* Joins two counts that must change together. `most`: the leading slots whose chunks are mapped.
- * `backed`: those of them whose own pages have memory. */
+ * `backed`: how many of these slots have memory for their own pages. */
 static inline uint64_t sj_recorder_slot_counts(uint32_t most, uint32_t backed)
 {
     return (uint64_t)most << 32 | backed;
@@ -88,8 +88,8 @@ static inline bool sj_recorder_has_forked(const sj_recorder_thread *self, uint32
 typedef struct sj_stack_bounds {
     uint64_t low;
     uint64_t high;
-    /* as far as is known, the stack is the thread's own, not that of a coroutine or a signal
-     * handler */
+    /* True if the control block or the mapping shows that the stack is the thread's own. False for
+     * the stack of a coroutine or a signal handler. */
     bool is_own;
 } sj_stack_bounds;
 
@@ -133,7 +133,7 @@ bool sj_recorder_wait(sj_recorder_thread *self);
  * still open, in at most half of the window. */
 void sj_recorder_count_window(sj_recorder_thread *self);
 
-/* Writes what is known of the open calls at `address`, behind the notes about dropped records.
+/* Writes the known changes of the open calls at `address`, behind the notes about dropped records.
  * `has_dropped`: there are such notes. Returns the end of what it wrote. Removes the kept entries
  * from the window. */
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
@@ -144,9 +144,10 @@ uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64
  * handler begins. */
 bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
 
-/* If the calling thread runs on such a stack, and its chunks do not have the notes about it, writes
- * these at `address`. `is_first`: the thread has no older chunk. Returns the end of what it wrote.
- * If the thread runs elsewhere on its own stack, forgets the handler, which was left. */
+/* Writes the notes about an alternate stack at `address`. Does so only if the calling thread runs
+ * on one inside its own stack and its chunks lack them. `is_first`: the thread has no older chunk.
+ * Returns the end of what it wrote. If the thread runs elsewhere on its own stack, forgets the
+ * handler, which was left. */
 uint64_t sj_recorder_put_alternate(sj_recorder_thread *self, uint64_t address, bool is_first);
 
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or

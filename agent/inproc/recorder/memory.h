@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The calling thread's counters, indexed by sj_slot_memory; each holds the count plus 1. They are
- * those of the thread's slot. Without a slot, and during a fork, they are the thread's own. NULL:
- * not yet found. */
+/* The calling thread's counters, indexed by sj_slot_memory; each holds the count plus 1. They lie
+ * in the thread's slot. Without a slot, and during a fork, they lie in the thread's own memory.
+ * NULL: not yet found. */
 extern __thread _Atomic uint64_t *sj_recorder_memory_place
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -1,8 +1,8 @@
 /* Design notes
  *
  * Libraries are left out, because another thread may unload them. The program's writable data is
- * left out, because it may be unmapped or protected. Nothing is known of a stack that is not the
- * thread's own, such as that of a coroutine or a signal handler. */
+ * left out, because it may be unmapped or protected. Nothing is known of stacks of coroutines and
+ * signal handlers. */
 #include "agent/inproc/recorder/readable.h"
 
 #include "agent/inproc/recorder/internal.h"

@@ -116,7 +116,8 @@ static sj_status map_fork_page(void *shared)
     return SJ_OK;
 }
 
-/* Allocates memory for what is always written: the header, and the bitmap of counted functions. */
+/* Allocates memory for the parts that are always written: the header, and the bitmap of counted
+ * functions. */
 static sj_status back_arena(uint8_t *base, const sj_link_welcome *welcome)
 {
     enum { PAGE_BYTES = 4096 };
@@ -290,7 +291,8 @@ static void record_ended_threads(void)
     }
 }
 
-/* Reading another thread's name would take a descriptor, which a fork could inherit. */
+/* Records only the calling thread's name. Reading another thread's name would need a descriptor,
+ * which a fork could inherit. */
 static void record_own_name(void)
 {
     sj_thread_slot *slot = sj_recorder_self.slot;

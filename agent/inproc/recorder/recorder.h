@@ -77,7 +77,7 @@ typedef struct sj_recorder_thread {
     uint32_t is_forking;      /* 1 between sj_recorder_park and sj_recorder_unpark */
     uint64_t forked_in;       /* frame of the signal handler that called fork; 0: none */
     uint32_t forks;           /* number of forks from which the thread has returned as the child */
-    bool has_own_stack;       /* the slot's bounds are those of the thread's own stack */
+    bool has_own_stack;       /* the slot holds the bounds of the thread's own stack */
     sj_recorder_counting counting;
     uint64_t refused_ticks; /* when the file system last refused memory; 0: it did not */
     bool has_window;        /* the thread's discard window has memory */
@@ -170,8 +170,7 @@ void sj_recorder_unpark(void);
  * makes no system call, and the child is confined, too. */
 void sj_recorder_after_fork(void);
 
-/* Unmaps the arena. The recorder must not be armed. No thread may be in a probe or run one
- * later. */
+/* Disarms the recorder and unmaps the arena. No thread may be in a probe or run one later. */
 void sj_recorder_unmap(void);
 
 /* Stores a mark in the arena's table and a note in the thread's stream. Does nothing if the
@@ -226,9 +225,9 @@ uint64_t sj_recorder_slow(uint32_t tag);
 void sj_recorder_leave(uint64_t low, uint64_t high);
 
 /* Reports a signal handler of the calling thread that runs on the alternate stack from `low` up to
- * `high`: sj_recorder_begin_handler when it begins, sj_recorder_end_handler when it returns. If
- * that stack lies inside the thread's own stack, a note precedes the handler's records. Does not
- * block; makes no system call. Async-signal-safe. */
+ * `high`. Call sj_recorder_begin_handler when it begins and sj_recorder_end_handler when it
+ * returns. If that stack lies inside the thread's own stack, a note precedes the handler's records.
+ * Does not block; makes no system call. Async-signal-safe. */
 void sj_recorder_begin_handler(uint64_t low, uint64_t high);
 void sj_recorder_end_handler(void);
 

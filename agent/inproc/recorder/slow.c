@@ -1,23 +1,24 @@
 /* Design notes
  *
- * The slow path owns the thread while `busy` is set. A probe in a signal handler that interrupts
- * it records if the cursor has space. Otherwise the probe counts the record as dropped and sets the
+ * The slow path owns the thread while `busy` is set. A probe in a signal handler that interrupts it
+ * records if the cursor has space. Otherwise the probe counts the record as dropped and sets the
  * cursor to 0, so that the cursor never advances out of a chunk's header. Hence a cursor without
  * space means that its chunk is full, whatever its value.
  *
  * A thread that finds no free chunk continues in its discard window at full speed. It checks again
  * each time the window is full. Counting is exact. A record may be reserved but not yet written
- * when the window is counted, because its probe was interrupted. Such a record stays and is counted
- * next time, and the window is armed behind it.
+ * when the window is counted, because its probe was interrupted. An unwritten record stays and is
+ * counted next time, and the window is armed behind it.
  *
  * A thread waits while it still has space: its last chunk is open and it is not `busy`, so that
- * signal handlers record. They may run the whole slow path there. Buffers of few chunks have no
- * such spare chunk, because half of their memory would stay unused.
+ * signal handlers record. They may run the whole slow path there. Threads with few chunks keep no
+ * spare chunk, because half of their memory would stay unused.
  *
  * A handler that runs during a wait may fork. When its child returns from the handler, the slow
- * path belongs to the parent. The child leaves it and begins its own. |A thread without a slot has
- * no window. All its probes take the slow path, so that each record is counted at once: the thread
- * may end after any of them. */
+ * path belongs to the parent. The child leaves it and begins its own.
+ *
+ * A thread without a slot has no window. All its probes take the slow path, so that each record is
+ * counted at once: the thread may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 

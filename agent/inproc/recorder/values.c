@@ -165,8 +165,8 @@ static const uint64_t *stack_words(uint64_t stack)
     return (const uint64_t *)stack + SJ_MACHINE_CALL_PUSHES;
 }
 
-/* Returns the second half of a pair in which a text is passed or returned: the register, or the
- * word on the stack, after that of a place. */
+/* Returns the second half of a pair in which a text is passed or returned. It is the register, or
+ * the word on the stack, behind the place's own. */
 static uint64_t second_of(uint8_t place, const moment *at)
 {
     const uint32_t position = sj_value_position(place);
@@ -178,7 +178,7 @@ static uint64_t second_of(uint8_t place, const moment *at)
                                            : 0;
 }
 
-/* Returns the text of a place whose register is `bits`. */
+/* Returns the text of a place whose register contains `bits`. */
 static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
 {
     switch (sj_value_kind_of(place)) {
@@ -356,7 +356,8 @@ static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* Records a place that is not a value of the call. Returns false if it is one. */
+/* Records a place that names a counter or errno. Returns false if the place names a value of the
+ * call. */
 static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
 {
     switch (place) {
@@ -568,7 +569,7 @@ static size_t read_result(const sj_value_registers *registers, size_t count,
                : count;
 }
 
-/* Records words of a place itself, as a text. */
+/* Records `count` words that a place itself contains, as a text. */
 static void put_own_words(uint32_t tag, uint8_t place, size_t count, const moment *at)
 {
     enum { ARGUMENT_MOST = 2 };

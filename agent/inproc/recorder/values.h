@@ -66,7 +66,7 @@ void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, con
 void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry);
 
 /* Values of generated code, whose types and registers only its runtime knows. The runtime gives
- * such code a number. The code's probes call sj_recorder_values with this number instead of
+ * generated code a number. The code's probes call sj_recorder_values with this number instead of
  * `function`, plus SJ_VALUES_AT_EXIT at exits, and without descriptors. */
 enum { SJ_VALUES_AT_EXIT = 1 << 30, SJ_VALUES_NUMBER_MASK = SJ_VALUES_AT_EXIT - 1 };
 

@@ -102,7 +102,8 @@ static uint64_t longest_wait_ns(const sj_arena_header *arena)
     return (uint64_t)most_ms * NS_PER_MS;
 }
 
-/* Waits until the consumer has given back what `is_there` claims or sees. */
+/* Waits until `is_there` returns true, because the consumer has freed a chunk or a slot. Returns
+ * false after the longest wait, in a confined process, or in a child that a handler has forked. */
 static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thread *self),
                      const sj_wait *wait)
 {
@@ -133,8 +134,8 @@ static bool may_wait(const sj_recorder_thread *self)
            sj_recorder_may_call();
 }
 
-/* True if there is a free chunk that the thread can claim. If memory is short, only chunks that
- * have memory are given back. */
+/* True if there is a free chunk that the thread can claim. After the file system has refused
+ * memory, only chunks that have memory count. */
 static bool has_free_chunk(sj_recorder_thread *self)
 {
     const uint64_t free_chunks = atomic_load(&self->slot->free_chunks);
@@ -142,7 +143,7 @@ static bool has_free_chunk(sj_recorder_thread *self)
            (free_chunks != 0 && self->refused_ticks == 0);
 }
 
-/* Sets whether probes in signal handlers may only count and drop. */
+/* If `busy` is 1, probes in signal handlers only count and drop. */
 static void set_busy(sj_recorder_thread *self, uint32_t busy)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -162,7 +163,7 @@ static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
     /* Signal handlers record into an open chunk meanwhile. A fork needs their slow path. */
     const bool lends = self->mode == SJ_MODE_CHUNK && !self->is_forking;
-    /* else no chunk is given back */
+    /* if the thread has no chunk, the consumer has none to give back */
     const bool has_any = atomic_load(&self->slot->backed_chunks) != 0;
     if (!has_any || may_be_in_handler(self, stack)) {
         return false;

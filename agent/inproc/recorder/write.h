@@ -36,7 +36,7 @@ static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
     return sj_recorder_usable(address) ? address : sj_recorder_slow_at_once(tag);
 }
 
-/* Writes the record of a value. `tag` is that of an SJ_RECORD_VALUE. */
+/* Writes the record of a value. `tag` has the kind SJ_RECORD_VALUE. */
 static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t descriptor,
                                          sj_record_part part, uint64_t value)
 {

@@ -1,9 +1,10 @@
 /* Design notes
  *
- * The call uses the frame that the kernel writes for a signal handler: a siginfo, a context with
- * all registers and the signal mask, and records of the vector state. The function returns by x30
- * to the restorer, and rt_sigreturn restores the thread. The kernel does so also if the tracer is
- * gone. It is not skipped, as on x86-64, because a tracer cannot set x7 where a system call begins.
+ * The call uses the frame that the kernel writes for a signal handler. It holds a siginfo, a
+ * context with all registers and the signal mask, and records of the vector state. The function
+ * returns by x30 to the restorer, and rt_sigreturn restores the thread. The kernel does so also if
+ * the tracer is gone. rt_sigreturn is not skipped, as it is on x86-64, because a tracer cannot set
+ * x7 where a system call begins.
  *
  * A thread that was inside a system call is on the call's instruction again: the kernel has rewound
  * it before the stop. So it makes the call anew. A wait for a period begins again with the whole
@@ -122,7 +123,7 @@ static bool is_streaming(pid_t tid, uintptr_t set)
     return get_set(tid, set, &head, &size) && head.size > sizeof(head);
 }
 
-/* Appends the record of the wide registers, if they are in use. `*at` is where. */
+/* Appends the record of the wide registers at `*at`, if they are in use, and advances `*at`. */
 static sj_status add_wide(pid_t tid, thread_context *before, size_t *at)
 {
     wide_head head = {0};

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The kernel rewinds an interrupted system call before it stops the thread: the program counter is
- * on the call's instruction again, and x0 has its first argument. It no longer reports the call's
- * number as such, so the instruction at the program counter, or the one before it, decides whether
- * the thread is in a system call. The number stays in x8.
+ * The kernel rewinds an interrupted system call before it stops the thread. The program counter is
+ * then on the call's instruction again, and x0 has its first argument. The kernel does not report
+ * the call's number. So the instruction at the program counter, or the one before it, decides
+ * whether the thread is in a system call. The number stays in x8.
  *
  * A signal handler returns by x30, which the handler saves anywhere in its frame, perhaps signed.
  * So a signal frame is recognised by its content: the kernel's context always begins its extended

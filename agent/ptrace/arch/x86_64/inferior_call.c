@@ -55,7 +55,8 @@ typedef struct thread_context {
     vector_state *vector;
 } thread_context;
 
-/* The kernel's struct _fpx_sw_bytes. It tells rt_sigreturn what the vector state holds. */
+/* The kernel's struct _fpx_sw_bytes. It describes the content of the vector state to
+ * rt_sigreturn. */
 typedef struct software_bytes {
     uint32_t magic;
     uint32_t extended_size;

@@ -53,8 +53,8 @@ sj_arch_signal_gates:
     .cfi_escape 0x10, \number, 3, 0x8f, (\offset & 0x7f) | 0x80, \offset >> 7
 .endm
 
-/* The restorer, to which a handler returns. Unwinders look at the instruction before a return
- * address. */
+/* The restorer, to which a handler returns. Unwinders look up the instruction before a return
+ * address, so the nop belongs to the frame. */
     .p2align 4
     .cfi_startproc
     .cfi_signal_frame

@@ -67,7 +67,7 @@ sj_arch_signal_gates:
 .endm
 
 /* The restorer, to which a handler returns. The stack pointer then points to the context. Unwinders
- * look at the byte before a return address. */
+ * look up the byte before a return address, so the nop belongs to the frame. */
     .p2align 4
     .cfi_startproc
     .cfi_signal_frame
