@@ -10,7 +10,8 @@
 #include <sys/epoll.h>
 
 enum {
-    TURN_BYTES = 1 << 20, /* limit of one connection, so that each gets its turn */
+    TURN_BYTES = 1 << 20, /* limit of bytes that are read from one connection in a turn of the
+                           * loop */
     STRANGER_READ_BYTES = 4096,
     KEPT_OUT_BYTES = 4096,
     SLOWEST_BYTES_PER_MS = 64
@@ -33,8 +34,8 @@ sj_connection *sj_connection_of(sj_edge *edge, uint64_t name)
                : NULL;
 }
 
-/* Returns the key of a device in the map of connected devices. Two devices with the same key, by
- * chance in 2^96, also share the limit of connections. */
+/* Returns the key of a device in the map of connected devices. The key has 95 bits of the
+ * device's id. Two devices with equal keys would share the limit of connections. */
 static sj_hash_entry key_of(const sj_sender *sender)
 {
     uint64_t halves[2];
@@ -254,7 +255,7 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection)
     return true;
 }
 
-/* Takes the complete message from the reader and offers it to `handle`. */
+/* Pops the complete message from the reader and offers it to `handle`. */
 static bool accept_message(sj_edge *edge, sj_connection *connection)
 {
     sj_sp_whole whole;

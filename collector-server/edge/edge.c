@@ -231,7 +231,8 @@ static void offer_held(sj_edge *edge)
     }
 }
 
-/* Handles answers of other threads. Returns true if there were any. */
+/* Sends answers of other threads, and offers held messages after sj_edge_resume. Returns true if
+ * there was anything to do. */
 static bool handle_replies(sj_edge *edge, bool *is_stopping)
 {
     bool may_continue = false;

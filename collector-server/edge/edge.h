@@ -96,7 +96,8 @@ void sj_edge_flush(sj_edge *edge);
 /* Offers messages again for which `handle` returned SJ_EDGE_FULL. Thread-safe. */
 void sj_edge_resume(sj_edge *edge);
 
-/* Sends the answers that can be sent at once, closes all connections and frees the edge. */
+/* Sends the answers that can be sent at once, closes all connections, waits for the thread to
+ * end, and frees the edge. NULL is allowed. */
 void sj_edge_stop(sj_edge *edge);
 
 typedef struct sj_edge_counters {
@@ -111,7 +112,7 @@ typedef struct sj_edge_counters {
     size_t reading_bytes;
 } sj_edge_counters;
 
-/* Returns the counters as of at most a quarter of a second ago. Thread-safe. */
+/* Returns the counters, which are updated four times a second. Thread-safe. */
 void sj_edge_get_counters(sj_edge *edge, sj_edge_counters *counters);
 
 #endif

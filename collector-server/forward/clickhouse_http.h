@@ -13,7 +13,7 @@ struct sj_forward_target {
     char *url, *user, *password, *ca_file;
     char database[64];
     const atomic_bool *stop;
-    int64_t limit_ms; /* time limit of a write, beside that for its bytes */
+    int64_t limit_ms; /* time limit of a write, without the time that is added for its bytes */
     /* The next two members are set by `check`. */
     char cluster[64];       /* empty: one node */
     bool has_async_inserts; /* the server is of version 21.11 or later */

@@ -29,7 +29,8 @@ SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 
 SJ_MUST_CHECK sj_status sj_cluster_copy_unknown(sqlite3 *database, int64_t *sessions,
                                                 sj_error *error);
 
-/* The sentence about these sessions: a format for their number, a long long. */
+/* The printf format of a sentence about these sessions. Its argument is their number, a long
+ * long. */
 #define SJ_CLUSTER_COPY_UNKNOWN                                                                    \
     "of %lld sessions it is not known which times are estimates, an older Sojourn gave them"
 

@@ -188,8 +188,8 @@ static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t va
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
 }
 
-/* Sets `*is_less` to whether the list, or the rows that were read by it, lack sessions that were
- * counted before. */
+/* Sets `*is_less` to true if the list of sessions, or the copied rows, lack sessions that `seen`
+ * counts. */
 static sj_status find_less(sj_cluster_mirror *mirror, const char *seen, bool *is_less,
                            sj_error *error)
 {
@@ -251,8 +251,8 @@ static void say_engine(sj_cluster_mirror *mirror, const char *before, const char
     pthread_mutex_unlock(&mirror->engine_lock);
 }
 
-/* Follows the cluster once. `*answered` is the number of shards that answered before the
- * questions. */
+/* Copies the changes of the cluster. `*answered` is the number of shards that answered before
+ * the questions. */
 static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_error *error)
 {
     char seen[PRINT_BYTES];

@@ -43,8 +43,8 @@ typedef struct sj_forward_table {
     const char *order; /* how rows are sorted in a part, after owner and version */
     /* Rows do not belong to versions: a new row replaces the row with the same `order`. */
     bool is_replacing;
-    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). Its columns are in the order of
-     * `columns`. */
+    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). The columns of the query are
+     * in the order of `columns`. */
     const char *select;
     sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;

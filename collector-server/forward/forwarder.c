@@ -79,7 +79,7 @@ struct sj_forwarder {
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
     size_t batch_bytes; /* a batch with more bytes does not get further sessions */
-    size_t most_months; /* a batch has at most so many; 1 after the target refused more */
+    size_t most_months; /* maximum number of months in a batch; 1 after the target refused more */
     unsigned share, shares;
     _Atomic uint64_t *steps;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
@@ -476,7 +476,7 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
     if (status != SJ_ELIMIT || forwarder->most_months == 1) {
         return status;
     }
-    forwarder->most_months = 1; /* the target takes fewer months at once than usual */
+    forwarder->most_months = 1; /* the target accepts fewer months in one insert */
     return send_owed(forwarder, sent, error);
 }
 

@@ -72,7 +72,8 @@ struct sj_ingest {
     uint64_t incarnation; /* random number of this process, which senders compare */
     uint32_t watchdog_ms;
     uint32_t recheck_ms;
-    pthread_mutex_t lock;   /* guards the queue, the counters and the three flags */
+    pthread_mutex_t lock;   /* guards the flags, the queue, the counters, `storing_ns`,
+                             * `refusing_ns` and `problem` */
     pthread_cond_t arrived; /* a frame was queued, or the ingest stops */
     pthread_cond_t stopped;
     bool stopping;
@@ -148,7 +149,8 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     sj_listener_free_message(inbound);
 }
 
-/* Adds a frame to the queue. Returns SJ_EFULL if the queue is full. */
+/* Adds a frame to the queue. Returns SJ_EFULL if the queue is full or the ingest stops, or
+ * SJ_ENOMEM. */
 static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t received_ns)
 {
     frame_list *list = &ingest->queue;
@@ -249,8 +251,8 @@ static sj_edge_verdict handle_message(void *context, sj_inbound *inbound)
     return SJ_EDGE_ACCEPTED;
 }
 
-/* Refuses a batch that could not begin or commit: its senders keep the frames, whatever the reason.
- */
+/* Refuses a batch that could not begin or commit. Its senders keep the frames, whatever the
+ * reason. */
 static void refuse_all(frame_list *batch, sj_status status, const sj_error *error)
 {
     for (size_t i = 0; i < batch->count; ++i) {
