@@ -8,7 +8,7 @@
 
 /* Returns all shipped questions, sorted by name. Borrowed. */
 const sj_shipped_query *sj_cluster_questions(size_t *count);
-/* Returns NULL if there is none */
+/* Returns the shipped question with this name, borrowed, or NULL if there is none. */
 const sj_shipped_query *sj_cluster_question_find(const char *name);
 
 /* Replaces each :NAME outside of texts and comments by the value that `find` returns for it. The

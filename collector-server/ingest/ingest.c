@@ -484,7 +484,8 @@ static void keep_heap(void)
     mallopt(M_TOP_PAD, KEPT_HEAP_BYTES / 32);
 }
 
-/* Senders only compare it, so the time is enough if the system has no random numbers yet. */
+/* Returns a number that other processes of the collector do not have. Senders only compare it,
+ * so the time is enough if the system has no random numbers yet. */
 static uint64_t new_incarnation(void)
 {
     uint64_t number = 0;

@@ -46,7 +46,8 @@ SJ_MUST_CHECK sj_status sj_database_salvage(const char *from, const char *to,
                                             void *context, sj_salvaged *salvaged, sj_error *error);
 void sj_salvaged_deinit(sj_salvaged *salvaged);
 
-/* True if no row is missing or was dropped, and nothing was found. */
+/* True if no row is missing, dropped or substituted, the log was readable, and verifying found
+ * nothing. */
 bool sj_salvaged_is_whole(const sj_salvaged *salvaged);
 
 #endif
