@@ -403,7 +403,7 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
     return sj_http_start(&options, http, error);
 }
 
-/* Logs once why the database's file cannot be written. */
+/* Logs once that the database's file was removed, replaced or overwritten. */
 static void check_database(bool *is_said)
 {
     sj_error error = {0};
@@ -532,7 +532,7 @@ static sj_status start_components(server *components, const server_options *opti
     return start_http(options, components->ingest, &components->http, error);
 }
 
-/* Writes "FILE:LINE: " if `value` is of a line of the configuration file, else "". */
+/* Writes "FILE:LINE: " if `value` comes from a line of the configuration file, else "". */
 static void find_place(const char *value, char *place, size_t capacity)
 {
     place[0] = '\0';
