@@ -19,7 +19,8 @@ typedef struct sj_statements {
     bool met_damage; /* SQLite found the file damaged; the code that reads the flag clears it */
 } sj_statements;
 
-/* Prepares all statements. Returns SJ_EIO, and names the statement that does not fit the schema. */
+/* Prepares all statements. Returns SJ_EIO or SJ_ENOMEM, and names the statement that does not
+ * fit the schema. */
 SJ_MUST_CHECK sj_status sj_statements_prepare(sj_statements *statements, sqlite3 *database,
                                               sj_error *error);
 void sj_statements_finalize(sj_statements *statements);

@@ -50,23 +50,22 @@ typedef struct sj_store_counters {
 
 /* Opens the file. Aggregates that a killed collector had deferred are recomputed at once if
  * `aggregates_delay_ms` is 0. Otherwise sj_store_recover and sj_store_maintain recompute them
- * later, and a session that receives frames at its next aggregates. So a collector that restarts
- * with a thousand active sessions accepts frames immediately. Returns SJ_ENOMEM, SJ_EIO,
- * SJ_ENOTFOUND, SJ_EVERSION or SJ_ECORRUPT. */
+ * later. For a session that receives frames, they are recomputed when its aggregates are next
+ * written. So a collector that restarts with a thousand active sessions accepts frames
+ * immediately. Returns SJ_ENOMEM, SJ_EIO, or an error of sj_database_open. */
 SJ_MUST_CHECK sj_status sj_store_open(const sj_store_options *options, sj_store **store,
                                       sj_error *error);
 void sj_store_close(sj_store *store);
 SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
 
-/* Stores one frame, of any type up to SJ_FRAME_UNHOOKED. A `sender` of NULL is this process. Sets
- * `*duplicate`, and returns SJ_OK, if the frame was stored before.
- *
+/* Stores one frame of a type that frame_handlers.h lists. A `sender` of NULL is this process.
+ * Sets `*duplicate`, and returns SJ_OK, if the frame was stored before.
  * Refuses a frame that is corrupt, contradicts a stored frame, refers to something unknown or
  * belongs to another sender. It then returns SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_EEXIST,
  * SJ_EUNSUPPORTED, SJ_ENOTFOUND or SJ_EINVAL. A refusal changes nothing except the record of
- * refusals, and the batch continues. Returns SJ_EQUOTA if the sender's quota is used up for today;
- * the sender must keep the frame, and the batch continues. If sj_store_ends_batch is true for the
- * result, the caller rolls back. */
+ * refusals, and the batch continues. Returns SJ_EQUOTA if the sender's quota is used up for
+ * today; the sender must keep the frame, and the batch continues. If sj_store_ends_batch is true
+ * for the result, the caller rolls back. */
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 

@@ -120,7 +120,7 @@ bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 /* Drops the graph and totals of a session. They are rebuilt from its blocks. */
 void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 
-/* True if the session has a graph and memory is over the limit for such a session. */
+/* True if the memory of all sessions is over the limit that applies to this session. */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
 /* Drops graphs, and then sessions, that were used longest ago, until the rest fits. Keeps the
@@ -237,8 +237,8 @@ SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, 
 
 /* sj_store_unite_functions writes `*united`, a copy of `block` in which each function has one
  * number, for the aggregates. The copy borrows from `block` and the store until the next block.
- * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need the
- * session's modules. SJ_ENOMEM. */
+ * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need
+ * the session's modules. They return SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state,
                                                  const sj_block *block, sj_block *united);
 SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,
@@ -298,8 +298,8 @@ typedef struct sj_zombie_row {
     const char *kind;
 } sj_zombie_row;
 
-/* Stores such a report. `payload` is a JSON object. A key that is missing or of another type counts
- * as 0 or "". */
+/* Stores a report of the monitor "zombies". `payload` is a JSON object. A key that is missing or
+ * of another type counts as 0 or "". */
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
 
