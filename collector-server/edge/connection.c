@@ -1,9 +1,8 @@
 /* Design notes
- *
  * A function that may end a connection returns false if it did; its caller must not use the
- * connection any more. A connection is not read while it has `pending` unanswered messages, holds a
- * message that `handle` did not accept, or has used up the account. Bytes that were read but cannot
- * be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
+ * connection any more. A connection is not read while it has `pending` unanswered messages,
+ * holds a message that `handle` did not accept, or its byte account is used up. Bytes that were
+ * read but cannot be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
 #include "collector-server/edge/edge_internal.h"
 
 #include <stdlib.h>
@@ -288,7 +287,6 @@ static bool may_exceed(sj_edge *edge, const sj_connection *connection)
     return !connection->is_stranger && edge->grantee == sj_connection_name(connection);
 }
 
-/* Handles a result of the reader. */
 static bool handle_result(sj_edge *edge, sj_connection *connection, sj_sp_result result)
 {
     switch (result) {
@@ -311,7 +309,7 @@ static bool handle_result(sj_edge *edge, sj_connection *connection, sj_sp_result
     }
 }
 
-/* Parses bytes until they end or the connection must not be read. */
+/* Parses `bytes` until none are left or the connection must not be read. */
 static bool feed(sj_edge *edge, sj_connection *connection, sj_slice *bytes)
 {
     const sj_sp_limits device = {.message_bytes = edge->limits.message_bytes,
@@ -376,7 +374,8 @@ static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
            break_off(edge, connection, &edge->counters.broken);
 }
 
-/* Reads once. `*got` is 0 if there were no bytes. */
+/* Reads once. `*got` is 0 if there were no bytes. Sets `*is_drained` to true if the socket has
+ * no more. */
 static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, bool *is_drained)
 {
     sj_sp_result result;
@@ -499,7 +498,8 @@ bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection)
     if (!sj_sp_peer_is_within(&connection->reader)) {
         return false;
     }
-    if (!sj_connection_may_read(edge, connection)) { /* the edge makes the peer wait */
+    if (!sj_connection_may_read(edge, connection)) { /* the edge makes the peer wait, so this
+                                                      * time does not count */
         connection->begun_ms = connection->read_ms = now;
         return false;
     }

@@ -146,7 +146,8 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
         if (!sj_strangers_are_full(edge) || make_way(edge)) {
             admit(edge, endpoint, descriptor, &peer, endpoint->is_ipc ? 0 : bucket_of(&peer));
         } else {
-            close(descriptor); /* devices hold all connections */
+            close(descriptor); /* devices use all connections, so there is no stranger to
+                                * displace */
         }
     }
 }
@@ -216,7 +217,6 @@ static void flush_dirty(sj_edge *edge)
     }
 }
 
-/* Offers held messages again. */
 static void offer_held(sj_edge *edge)
 {
     for (uint32_t i = 0; i < edge->slots_used; i++) {

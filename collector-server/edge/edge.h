@@ -19,7 +19,8 @@ typedef struct sj_edge_limits {
     uint32_t strangers;             /* maximum number of strangers among the connections */
     uint32_t strangers_per_address; /* an address with more is displaced first; IPv6: a /64 */
     uint32_t connections_per_device;
-    uint32_t pending;     /* unanswered messages of a connection; at the limit, it is not read */
+    uint32_t pending;     /* maximum number of unanswered messages of a connection, which is then
+                           * not read */
     size_t message_bytes; /* a longer message closes the connection */
     /* a longer message is read, dropped and passed to `handle` with `is_cut` */
     size_t stranger_message_bytes;

@@ -116,11 +116,11 @@ void sj_strangers_add(sj_edge *edge, sj_connection *connection);
 void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_are_full: true if one more stranger must displace another. sj_strangers_have_slot:
- * true if one more can be accepted now. sj_strangers_next_to_go returns the next stranger to
- * displace, or NULL if there are none. There are two lists, silent and heard. First choice is the
- * oldest stranger of an address over its limit, preferably in the larger list. Otherwise it is the
- * oldest one of the larger list. */
+/* sj_strangers_are_full returns true if one more stranger must displace another.
+ * sj_strangers_have_slot returns true if one more can be accepted now.
+ * sj_strangers_next_to_go returns the next stranger to displace, or NULL if there are none. Its
+ * first choice is the oldest stranger of an address over its limit, preferably in the larger
+ * list. Otherwise it is the oldest one of the larger list. */
 bool sj_strangers_are_full(const sj_edge *edge);
 bool sj_strangers_have_slot(sj_edge *edge);
 sj_connection *sj_strangers_next_to_go(sj_edge *edge);

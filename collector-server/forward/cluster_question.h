@@ -1,5 +1,5 @@
-/* Questions to a cluster: the shipped questions (schema/cluster_queries), their parameters, and the
- * answer as a table. A question that a lab has, too, has the same name for both. */
+/* Questions to a cluster: the shipped questions (schema/cluster_queries), their parameters, and
+ * the answer as a table. A question that also exists for one lab has the same name there. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 
@@ -28,9 +28,9 @@ typedef struct sj_cluster_limits {
 } sj_cluster_limits;
 
 /* Asks the shards that answer. `*reply` is a database in memory with the table answer; the
- * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if the
- * cluster refuses the statement, as it does for all that write. Other errors: SJ_EPERM, SJ_EAGAIN,
- * SJ_EIO, SJ_ENOMEM. */
+ * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if
+ * the cluster refuses the statement, as it does for every statement that writes. Other errors:
+ * SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
                                        const sj_cluster_limits *limits, sqlite3 **reply,
                                        bool *is_cut, sj_error *error);

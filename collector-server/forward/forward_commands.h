@@ -11,7 +11,7 @@ typedef struct sj_forward_way {
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     const char *name;
-    size_t most_months; /* months of the rows of one insert; see forward_months.h */
+    size_t most_months; /* maximum number of months in one insert; see forward_months.h */
 } sj_forward_way;
 
 /* Sends all owed commands: those that are new or have changed, and a removal for each that was

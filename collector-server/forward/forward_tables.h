@@ -40,7 +40,7 @@ typedef struct sj_forward_table {
     const char *name;
     /* The first column: "session" or "lab". Rows of one owner are stored together. */
     const char *owner;
-    const char *order; /* how rows are sorted in a part, after owner and version */
+    const char *order; /* sort key of the cluster's table, after owner and version */
     /* Rows do not belong to versions: a new row replaces the row with the same `order`. */
     bool is_replacing;
     /* ?1 is the session, ?2 the omitted tables (forward_choice.h). The columns of the query are

@@ -21,7 +21,8 @@ typedef struct sj_forward_options {
     size_t batch_bytes;        /* approximate size of a batch in memory; 0: 16 MiB */
     int64_t limit_ms;          /* time limit of a write, to which 1 s for each MB is added; 0: 90
                                 * s */
-    /* this forwarder sends share `share` of `shares`, chosen by uuid; shares 0: all sessions */
+    /* this forwarder sends the sessions of share `share` (from 0) of `shares`, as their uuids
+     * decide; shares 0: all sessions */
     unsigned share, shares;
     _Atomic uint64_t *steps; /* counts two for each session: read and sent; NULL: not counted */
 } sj_forward_options;

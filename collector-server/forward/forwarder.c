@@ -28,10 +28,10 @@ enum {
     SKIPPED_MAX = 256
 };
 
-/* The state of a session, as far as the cluster stores it: if it differs, the session is sent
- * again. Begins with the version of the forwarded format. Must fit in CONTENT_BYTES. Name and tags
- * are therefore cut to 2,000 bytes; the numbers take about 200 more, and the list of tables
- * follows. */
+/* The state of a session, as far as the cluster stores it. A session whose state differs from
+ * the sent one is sent again. The text begins with the version of the forwarded format. It must
+ * fit in CONTENT_BYTES. Name and tags are therefore cut to 2,000 bytes; the numbers take about
+ * 200 more, and the list of tables follows. */
 #define CONTENT                                                                                    \
     "printf('5 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \

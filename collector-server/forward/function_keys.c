@@ -10,7 +10,7 @@
 enum { FIRST_SLOTS = 1024 };
 
 typedef struct call_path {
-    int64_t path_id, parent_id; /* parent 0: none */
+    int64_t path_id, parent_id; /* parent_id 0: none */
     uint64_t symbol_key;
     uint64_t key; /* 0: not computed yet */
     bool is_rare;

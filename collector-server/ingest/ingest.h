@@ -20,8 +20,7 @@ typedef struct sj_ingest_options {
     size_t queue_bytes;   /* 0: 64 MB; a full queue pauses receiving, which slows the senders */
     uint32_t window;      /* maximum number of unacknowledged frames per sender; 0: 16 */
     uint32_t watchdog_ms; /* 0: 10 s */
-    /* after a refused batch and this long without another one, the store is checked again; 0: a
-     * minute */
+    /* time without a batch after a refused one, until the store is checked again; 0: a minute */
     uint32_t recheck_ms;
     sj_ingest_gate gate;
     const sj_edge_limits *limits; /* limits of connections; NULL: the edge's defaults */

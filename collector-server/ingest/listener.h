@@ -27,7 +27,8 @@ typedef struct sj_listener_options {
     void *context;
 } sj_listener_options;
 
-/* Starts listening, like sj_edge_start. */
+/* Starts listening. Sets `*listener` before it calls `handle`. Errors are those of
+ * sj_edge_start. */
 SJ_MUST_CHECK sj_status sj_listener_start(const sj_listener_options *options,
                                           sj_listener **listener, sj_error *error);
 
