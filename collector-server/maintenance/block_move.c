@@ -1,10 +1,9 @@
 /* Design notes
- *
- * A file's row exists before the file, and is marked as needed when the first block refers to it.
- * At that time, the file and its folder have been synced. The file is locked while it is written,
- * so that another process does not sweep it. A killed mover leaves it unlocked. Rows are changed a
- * few at a time. If a move ends between two slices, the remaining blocks stay in the database, and
- * a later move puts them into another file. */
+ * A file's row exists before the file, and is marked as needed when the first block refers to
+ * it. At that time, the file and its folder have been synced. The file is locked while it is
+ * written, so that another process does not sweep it. If the moving process is killed, the
+ * kernel releases the lock. Rows are changed a few at a time. If a move ends between two slices,
+ * the remaining blocks stay in the database, and a later move puts them into another file. */
 #include "collector-server/maintenance/block_move.h"
 
 #include "collector-server/maintenance/slices.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct sj_late_symbols {
-    int64_t named; /* number of functions that had no name */
+    int64_t named; /* number of functions that had no name and now have one */
     int64_t lined; /* number of functions that now have a file and line */
     int64_t inlined;
 } sj_late_symbols;

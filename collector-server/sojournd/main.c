@@ -48,7 +48,7 @@ typedef struct server_options {
     size_t rule_count;
     unsigned retain_period_s;
     unsigned lost_after_s;
-    sj_quota quota;  /* of each device that has none of its own */
+    sj_quota quota;  /* quota of each device that has no quota of its own */
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* devices that never enrolled may send sessions */
     bool is_config_printed;     /* print the options as a configuration file, and end */

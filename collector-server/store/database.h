@@ -50,9 +50,9 @@ SJ_MUST_CHECK sj_status sj_database_open_unchanging(const char *path, sqlite3 **
                                                     sj_error *error);
 
 /* Makes the empty file `path` a store of schema `version`, from 1 to sj_database_version(). The
- * store has no log. The connection neither enforces foreign keys nor keeps a journal, because the
- * caller discards a file that was cut. Returns SJ_EIO or SJ_EFULL. The caller closes `*database`
- * with sqlite3_close, also after an error. Blocks. */
+ * store has no log. The connection neither enforces foreign keys nor keeps a journal, because
+ * the caller discards an incomplete file. Returns SJ_EIO or SJ_EFULL. The caller closes
+ * `*database` with sqlite3_close, also after an error. Blocks. */
 SJ_MUST_CHECK sj_status sj_database_create_at(const char *path, int version, sqlite3 **database,
                                               sj_error *error);
 
