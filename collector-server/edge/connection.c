@@ -1,4 +1,5 @@
 /* Design notes
+ *
  * A function that may end a connection returns false if it did; its caller must not use the
  * connection any more. A connection is not read while it has `pending` unanswered messages,
  * holds a message that `handle` did not accept, or its byte account is used up. Bytes that were

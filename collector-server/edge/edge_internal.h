@@ -118,6 +118,7 @@ void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_are_full returns true if one more stranger must displace another.
  * sj_strangers_have_slot returns true if one more can be accepted now.
+ *
  * sj_strangers_next_to_go returns the next stranger to displace, or NULL if there are none. Its
  * first choice is the oldest stranger of an address over its limit, preferably in the larger
  * list. Otherwise it is the oldest one of the larger list. */

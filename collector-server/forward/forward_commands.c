@@ -1,4 +1,5 @@
 /* Design notes
+ *
  * A command has a few hundred bytes and changes a handful of times. One row of the newest
  * version is therefore enough: the cluster replaces rows by (lab, number). A query over the
  * database finds the commands to send. */

@@ -1,12 +1,15 @@
 /* Design notes
+ *
  * The listeners' threads pass messages to admission, answer PINGs and refusals at once, and
  * queue the other frames. If the queue holds `queue_bytes`, the listeners stop reading from
  * connections that have sent something, and the kernel slows the senders.
+ *
  * The writer takes all queued frames, stores them in one transaction, and sends the replies
  * after COMMIT. So under load, a commit covers the frames that arrived during the previous
  * commit. A commit writes whole pages of every index, even for few blocks. Therefore the writer
  * gathers frames for GATHER_MS. It does so only if there are many senders, because a single
  * sender would wait for its window. The watchdog pings the addresses.
+ *
  * A reply that cannot be delivered is dropped. The sender asks again and gets "duplicate". */
 #include "collector-server/ingest/ingest.h"
 

@@ -1,4 +1,5 @@
 /* Ingest: receives frames from the network, stores them, and acknowledges them after COMMIT.
+ *
  * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded
  * queue. One writer thread commits queued frames to the store (store.h) and replies. If there
  * are many senders, it first gathers frames for a few milliseconds. A watchdog pings each

@@ -1,4 +1,5 @@
 /* Design notes
+ *
  * A file's row exists before the file, and is marked as needed when the first block refers to
  * it. At that time, the file and its folder have been synced. The file is locked while it is
  * written, so that another process does not sweep it. If the moving process is killed, the

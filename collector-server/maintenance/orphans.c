@@ -1,4 +1,5 @@
 /* Design notes
+ *
  * A new session may use the module of an orphan at any time. So an orphan that is still unused
  * first gets another digest, by which no new session finds it. Then its rows are deleted in
  * pieces, and its own row last. */

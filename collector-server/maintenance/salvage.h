@@ -27,15 +27,18 @@ typedef struct sj_salvaged {
 
 /* Reads the rows of the database `from`, skipping damaged pages, and creates a database `to`
  * with them. Does not change `from` or its log. Computes sums from the blocks again.
+ *
  * A lost device, module, hook plan or function gets a substitute if other rows need it. Other
  * rows that belonged to a lost row are dropped. Then it verifies `to` (sj_store_verify) and
  * calls `report` for each finding. Returns SJ_OK even if rows are lost; `*salvaged` says so.
+ *
  * Returns SJ_ENOTFOUND if there is no file `from`, and SJ_EEXIST if there is a file `to`, or a
  * log of one. Returns SJ_ECORRUPT if the header or the schema of `from` cannot be read, or it is
  * not a Sojourn database. Returns SJ_EAGAIN if a process has `from` open with a log, or has a
  * deleted file `to` open. Returns SJ_EVERSION if a newer Sojourn wrote it, and SJ_EUNSUPPORTED
  * if a development version before 0.1.0 did; SJ_EFULL, SJ_EIO or SJ_ENOMEM. After an error,
  * there is no file `to`.
+ *
  * The caller frees `*salvaged` with sj_salvaged_deinit, also after an error. Blocking; no other
  * process may write to `from`. */
 SJ_MUST_CHECK sj_status sj_database_salvage(const char *from, const char *to,

@@ -1,13 +1,16 @@
 /* Design notes
+ *
  * A scan in key order ends with an error at a damaged page. Then the rows after it are read
  * backwards from the end. The range of keys between the two positions is halved again and again.
  * Each half is read from the middle towards its outer end. This finds rows between damaged
  * pages. Ranges are halved in the order in which they were found, so the widest come first.
  * After MOST_FAILURES failed reads, the rest counts as lost.
+ *
  * If the first or the last page is damaged, an index of the table tells the least and the
  * greatest key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after
  * the last known key. In a column that is not the last one, which holds an owner's id, they end
  * GUESSED_OWNERS after it.
+ *
  * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the
  * first column in which its ends differ, if both are integers there. If they differ by one and
  * one of them has no further column, the range is cut at a guess in the next column. */

@@ -18,6 +18,7 @@ typedef struct sj_salvage_source {
 
 /* Opens the database `path`. If it has a log, makes a copy of both beside `to` and opens the
  * copy, because reading a log changes the files.
+ *
  * Returns SJ_ENOTFOUND if there is no file `path`. Returns SJ_ECORRUPT if the header or the
  * schema cannot be read, or it is not a Sojourn database. Returns SJ_EAGAIN if another process
  * has it open with a log. Returns SJ_EVERSION if a newer Sojourn wrote it, and SJ_EUNSUPPORTED

@@ -11,6 +11,7 @@
  * aggregates, marks, notes). The source is the database `source_path`. `target` was opened with
  * SJ_DATABASE_WRITE or _CREATE. The copy is one transaction: all or nothing. It gets new ids and
  * keeps its uuid. `*copied_id` is its session_id in `target`.
+ *
  * Returns SJ_EEXIST if `target` already has the session. Returns SJ_ENOTFOUND if the source does
  * not have it, and SJ_EVERSION if `source_path` has another schema version. Returns SJ_EINVAL if
  * the session is inconsistent (session_check.h), or as sj_session_copy_check does. Other errors:

@@ -33,6 +33,7 @@ void sj_block_files_free(sj_block_files *files); /* NULL is allowed */
 
 /* Returns the bytes of a block in `*bytes`: `data` if it is not NULL, else the bytes that
  * `storage` names. Bytes from a file stay valid until the next call.
+ *
  * Returns SJ_EIO if `storage` names no file, or the file is missing or too short. Returns
  * SJ_ECORRUPT if the checksum differs. The sentence names the file and the session. Returns
  * SJ_ENOTFOUND if the block has no bytes, and SJ_ENOMEM. */

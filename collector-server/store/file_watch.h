@@ -2,6 +2,7 @@
  * copied over the file, truncated it, or put another database in its place. SQLite writes to the
  * file only at checkpoints. So the first bytes and the size stay the same between two
  * checkpoints.
+ *
  * A watch belongs to one connection. One thread at a time. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_FILE_WATCH_H
 #define SJ_COLLECTOR_SERVER_STORE_FILE_WATCH_H

@@ -1,6 +1,7 @@
 /* Finds what an ended session sent and the store does not hold. Some frames were refused for
  * good. Others were stored and are gone, for example after a backup was restored during a
  * recording.
+ *
  * Design notes. Calls that were sent and are not stored are lost. The device counted some of
  * them itself. The others are missing: they are added to the session's lost calls, and gaps say
  * where. Each hole in the event numbers of a stream is one gap. Calls missing outside holes, for

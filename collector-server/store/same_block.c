@@ -1,4 +1,5 @@
 /* Compares two blocks of the same events, and quarantines a block that differs.
+ *
  * Recovery cuts blocks again from the ring of a recorder that died. The events are the same, but
  * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree in its
  * time, in its function or that it is a LEAVE, and in how its call ended. Depths follow from

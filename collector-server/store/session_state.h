@@ -32,8 +32,8 @@ typedef struct sj_stream_state {
     int64_t first_enter_ns;
     int64_t last_leave_ns;
     uint32_t max_depth;
-    /* The finest timeline steps that blocks added to since the coarser ones were computed.
-     * steps_end 0: none. */
+    /* Range of the finest timeline steps that blocks added to since the coarser steps were
+     * computed. steps_end 0: none. */
     uint64_t first_step, steps_end;
 } sj_stream_state;
 
@@ -172,8 +172,8 @@ SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_sta
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
 
-/* Drops the streams whose rows a ROLLBACK TO removed. The next new streams of any session get their
- * ids. */
+/* Drops the streams whose rows a ROLLBACK TO removed, because the next new streams of any
+ * session get their ids. */
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 

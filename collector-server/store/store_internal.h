@@ -58,8 +58,8 @@ struct sj_store {
     uint8_t *scratch;
     size_t scratch_capacity;
     sj_store_counters counters; /* include the calls of the open batch */
-    int wal_pages;              /* size of the log at the last commit */
-    uint64_t wal_inode;         /* inode of the log at the first commit; 0: no commit yet */
+    int wal_pages;              /* size of the log at the last commit, in pages */
+    uint64_t wal_inode;         /* inode of the log at the last commit; 0: no commit yet */
     sj_file_watch watch;
     uint32_t noted_log[2]; /* salts of the log whose base was noted last: foreign_log.h */
     uint64_t aggregates_delay_ns;
@@ -114,7 +114,8 @@ bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t u
  * aggregates. */
 void sj_store_forget_sessions(sj_store *store, bool only_borrowed);
 
-/* True if a session has a call graph in memory, or may get one. */
+/* True if a session has a call graph in memory, or may get one. In the latter case, counts the
+ * memory of a new graph. */
 bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 
 /* Drops the graph and totals of a session. They are rebuilt from its blocks. */
@@ -289,7 +290,7 @@ typedef struct sj_stack_context {
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
                                 uint32_t count, sj_stack_frame *frames);
 
-/* The place of a report of the monitor "zombies". Texts are borrowed. */
+/* The columns of a report of the monitor "zombies". Texts are borrowed. */
 typedef struct sj_zombie_row {
     int64_t report_id;
     int64_t session_id;
