@@ -76,13 +76,13 @@ typedef struct sj_edge_options {
 } sj_edge_options;
 
 /* Listens and starts the thread. Sets `*edge` before it calls `handle`. Returns SJ_EINVAL,
- * SJ_EEXIST, SJ_EIO or SJ_ENOMEM. */
+ * SJ_EEXIST, SJ_EIO, SJ_ENOMEM, or SJ_ELIMIT for more than 16 addresses. */
 SJ_MUST_CHECK sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge,
                                       sj_error *error);
 
-/* Binds the connection of a message to a sender, so that it is not a stranger any more. Only within
- * `handle`. Returns SJ_ELIMIT if the device has too many connections, or SJ_ENOTFOUND if the
- * connection has ended. */
+/* Binds the connection of a message to a sender, so that it is not a stranger any more. Only
+ * within `handle`. Returns SJ_ELIMIT if the device has too many connections, SJ_ENOTFOUND if the
+ * connection has ended, or SJ_ENOMEM. After an error, the connection is a stranger. */
 SJ_MUST_CHECK sj_status sj_edge_bind(sj_edge *edge, uint64_t connection, const sj_sender *sender);
 
 /* Makes a connection a stranger again. Only within `handle`. */

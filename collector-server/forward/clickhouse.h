@@ -46,9 +46,10 @@ SJ_MUST_CHECK sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned
                                              sj_error *error);
 
 /* Runs one read-only statement within the server's limits, for at most `timeout_ms` (0: no limit
- * while bytes arrive). The caller frees the answer, which is NUL-terminated. `settings` is appended
- * to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the statement. Other
- * errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+ * while bytes arrive). The caller frees the answer, which is NUL-terminated. `settings` is
+ * appended to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the
+ * statement. Other errors: those of sj_clickhouse_refusal, SJ_EAGAIN if the server does not
+ * answer, and SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql,
                                           const char *settings, int64_t timeout_ms, char **reply,
                                           size_t *size, sj_error *error);

@@ -44,7 +44,7 @@ bool sj_clickhouse_is_name(const char *text);
 
 /* Sends one request and appends the answer to `*reply`, whose bytes the caller frees, also after
  * an error. Blocks until the answer is there, the timeout has passed, or `stop` is set. Returns
- * SJ_EAGAIN if the server does not answer; else as sj_clickhouse_refusal. */
+ * SJ_EAGAIN if the server does not answer, SJ_ENOMEM, or an error of sj_clickhouse_refusal. */
 SJ_MUST_CHECK sj_status sj_clickhouse_request(sj_forward_target *target,
                                               const sj_clickhouse_question *request,
                                               sj_clickhouse_text *reply, sj_error *error);

@@ -29,8 +29,8 @@ typedef struct sj_cluster_limits {
 
 /* Asks the shards that answer. `*reply` is a database in memory with the table answer; the
  * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if
- * the cluster refuses the statement, as it does for every statement that writes. Other errors:
- * SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. */
+ * the cluster refuses the statement, as it does for every statement that writes. Returns SJ_EIO
+ * if the answer cannot be read. Other errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
                                        const sj_cluster_limits *limits, sqlite3 **reply,
                                        bool *is_cut, sj_error *error);

@@ -86,7 +86,7 @@ SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_t
                                            sqlite3_stmt **statement, sj_error *error);
 
 /* Appends the rows of one session, or the row of one command. Returns SJ_ECORRUPT if a histogram
- * cannot be read, SJ_ENOMEM or SJ_EIO. */
+ * cannot be read, SJ_ENOMEM, or an error of the database. */
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * The work that a killed collector deferred must not keep the next one from listening. It is done
- * between batches, in a tenth of the time, or at once when the writer is idle
- * (sj_store_maintain). */
+ * The work that a killed collector deferred must not keep the next one from listening. It is
+ * done between batches, in at most a tenth of the writer's time, or at once when the writer is
+ * idle (sj_store_maintain). */
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
