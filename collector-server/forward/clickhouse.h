@@ -33,15 +33,15 @@ typedef struct sj_clickhouse_layout {
 
 /* Creates the tables that the node lacks, and adds what an older version of the tables did not
  * have. May be called again. Returns SJ_EVERSION if the tables are of a newer version. Returns
- * SJ_EINVAL if they are of another layout. Other errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+ * SJ_EINVAL if they are of another layout. Other errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_clickhouse_init(sj_forward_target *target,
                                            const sj_clickhouse_layout *layout, sj_error *error);
 
-/* Lets the tables drop sessions that began more than `days` days ago, and commands of that age. The
- * rows of a session in `sessions` go a week before the others, so that no session is seen without
- * its sums. Marks of removals stay. The server drops rows when it merges parts, hours later.
- * Replaces an earlier limit. Returns SJ_EINVAL if the server is too old to do so (18.16). Other
- * errors: as sj_clickhouse_init. */
+/* Lets the tables drop sessions that began more than `days` days ago, and commands of that age.
+ * The rows of a session in `sessions` go a week before the others, so that no session is seen
+ * without its sums. Marks of removals stay. The server drops rows when it merges parts, hours
+ * later. Replaces an earlier limit. Returns SJ_EINVAL if the server is too old to do so (18.16).
+ * Other errors are those of sj_clickhouse_init. */
 SJ_MUST_CHECK sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned days,
                                              sj_error *error);
 

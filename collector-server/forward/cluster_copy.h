@@ -20,9 +20,9 @@ SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqli
 
 /* Adds functions, sums, call paths and gaps of a session that the database has without them. The
  * session's clock and its histograms are then in nanoseconds. Blocks on the network. Errors are
- * those of sj_cluster_copy_sessions. Also returns SJ_ENOTFOUND if the database does not have the
- * session, SJ_EAGAIN if the session's shard does not answer, and SJ_ECORRUPT if the cluster's
- * rows contradict each other. */
+ * those of sj_cluster_copy_sessions. Returns SJ_ENOTFOUND if the database does not have the
+ * session. Returns SJ_EAGAIN if the session's shard does not answer. Returns SJ_ECORRUPT if the
+ * cluster's rows contradict each other. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,
                                              int64_t session_id, sj_error *error);
 

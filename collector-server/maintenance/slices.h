@@ -10,8 +10,9 @@
 
 enum { SJ_BLOCKS_A_SLICE = 16 };
 
-/* sj_slice_begin returns the current time. sj_slice_pause sleeps as long as the transaction that
- * began at that time took, and at least 2 ms, so that other connections can use the database. */
+/* sj_slice_begin returns the current time. sj_slice_pause lets other connections use the
+ * database. It sleeps as long as the transaction that began at that time took, and at least 2
+ * ms. */
 int64_t sj_slice_begin(void);
 void sj_slice_pause(int64_t begun_ns);
 
