@@ -103,9 +103,11 @@ void sj_edge_stop(sj_edge *edge);
 
 typedef struct sj_edge_counters {
     uint64_t accepted;
-    uint64_t displaced; /* strangers displaced by newer ones */
+    uint64_t displaced; /* strangers displaced by newer ones, or closed because their byte
+                         * account was used up */
     uint64_t timed_out;
-    uint64_t broken;   /* closed because of SP errors, TLS errors or messages that are too long */
+    uint64_t broken;   /* closed because of a protocol error, a TLS error, too many bytes,
+                        * SJ_EDGE_HANG_UP, or lack of memory */
     uint64_t slow;     /* closed because they did not read their answers */
     uint64_t messages; /* messages that `handle` accepted */
     uint64_t late;     /* answers to closed connections */

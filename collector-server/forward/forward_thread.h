@@ -6,7 +6,7 @@
 
 typedef struct sj_forward_thread sj_forward_thread;
 
-/* Starts the thread. The thread checks every few seconds which sessions are owed, and sends
+/* Starts the thread. The thread checks every ten seconds which sessions are owed, and sends
  * them. After a failure, it retries within a minute, and logs the error once. `database` must
  * exist. Ignores `options->stop`. Errors are those of sj_forwarder_open, and SJ_EIO if the
  * thread cannot start. */

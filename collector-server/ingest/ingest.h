@@ -19,7 +19,8 @@ typedef struct sj_ingest_options {
     const char *const *urls; /* inproc://, ipc://, tcp://, tls+tcp:// */
     size_t url_count;
     size_t queue_bytes;   /* 0: 64 MB; a full queue pauses receiving, which slows the senders */
-    uint32_t window;      /* maximum number of unacknowledged frames per sender; 0: 16 */
+    uint32_t window;      /* maximum number of unacknowledged frames per sender, at most 48; 0:
+                           * 16 */
     uint32_t watchdog_ms; /* 0: 10 s */
     /* time without a batch after a refused one, until the store is checked again; 0: a minute */
     uint32_t recheck_ms;

@@ -184,9 +184,10 @@ SJ_MUST_CHECK sj_status sj_store_write_or_quarantine(sj_store *store, sj_session
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
                                                sj_error *error);
 
-/* Writes the aggregates of the sessions that must be written or have waited longest, as part of a
+/* Writes the aggregates of the sessions that have ended or whose delay has passed, as part of a
  * commit. For the other sessions, notes which block their rows do not count. With `all`, every
- * session is due. Writes at most as many sessions as one commit should. */
+ * session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
+ * sessions do not count. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
 /* Drops the cached state sessions[place]. */

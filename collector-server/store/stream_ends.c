@@ -104,7 +104,8 @@ static sj_status store_end(sj_store *store, const sj_block_header *last, const s
     return status;
 }
 
-/* Ends one stream, not before `known_ticks`. Increments `*count` if a block was stored. */
+/* Ends one stream at `known_ticks`, or at its own last event if that is later or another stream
+ * follows. Increments `*count` if a block was stored. */
 static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_ticks,
                             uint32_t *count, sj_error *error)
 {
