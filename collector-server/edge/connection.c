@@ -1,16 +1,17 @@
 /* Design notes
  *
  * A function that may end a connection returns false if it did; its caller must not use the
- * connection any more. A connection is not read while it has `pending` unanswered messages, holds a
- * message that `handle` did not accept, or has used up the account. Bytes that were read but cannot
- * be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
+ * connection any more. A connection is not read while it has `pending` unanswered messages,
+ * holds a message that `handle` did not accept, or its byte account is used up. Bytes that were
+ * read but cannot be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
 #include "collector-server/edge/edge_internal.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 enum {
-    TURN_BYTES = 1 << 20, /* limit of one connection, so that each gets its turn */
+    TURN_BYTES = 1 << 20, /* limit of bytes that are read from one connection in a turn of the
+                           * loop */
     STRANGER_READ_BYTES = 4096,
     KEPT_OUT_BYTES = 4096,
     SLOWEST_BYTES_PER_MS = 64
@@ -33,8 +34,8 @@ sj_connection *sj_connection_of(sj_edge *edge, uint64_t name)
                : NULL;
 }
 
-/* Returns the key of a device in the map of connected devices. Two devices with the same key, by
- * chance in 2^96, also share the limit of connections. */
+/* Returns the key of a device in the map of connected devices. The key has 95 bits of the
+ * device's id. Two devices with equal keys would share the limit of connections. */
 static sj_hash_entry key_of(const sj_sender *sender)
 {
     uint64_t halves[2];
@@ -254,7 +255,7 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection)
     return true;
 }
 
-/* Takes the complete message from the reader and offers it to `handle`. */
+/* Pops the complete message from the reader and offers it to `handle`. */
 static bool accept_message(sj_edge *edge, sj_connection *connection)
 {
     sj_sp_whole whole;
@@ -287,7 +288,6 @@ static bool may_exceed(sj_edge *edge, const sj_connection *connection)
     return !connection->is_stranger && edge->grantee == sj_connection_name(connection);
 }
 
-/* Handles a result of the reader. */
 static bool handle_result(sj_edge *edge, sj_connection *connection, sj_sp_result result)
 {
     switch (result) {
@@ -310,7 +310,7 @@ static bool handle_result(sj_edge *edge, sj_connection *connection, sj_sp_result
     }
 }
 
-/* Parses bytes until they end or the connection must not be read. */
+/* Parses `bytes` until none are left or the connection must not be read. */
 static bool feed(sj_edge *edge, sj_connection *connection, sj_slice *bytes)
 {
     const sj_sp_limits device = {.message_bytes = edge->limits.message_bytes,
@@ -375,7 +375,8 @@ static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
            break_off(edge, connection, &edge->counters.broken);
 }
 
-/* Reads once. `*got` is 0 if there were no bytes. */
+/* Reads once. `*got` is 0 if there were no bytes. Sets `*is_drained` to true if the socket has
+ * no more. */
 static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, bool *is_drained)
 {
     sj_sp_result result;
@@ -498,7 +499,8 @@ bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection)
     if (!sj_sp_peer_is_within(&connection->reader)) {
         return false;
     }
-    if (!sj_connection_may_read(edge, connection)) { /* the edge makes the peer wait */
+    if (!sj_connection_may_read(edge, connection)) { /* the edge makes the peer wait, so this
+                                                      * time does not count */
         connection->begun_ms = connection->read_ms = now;
         return false;
     }

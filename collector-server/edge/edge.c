@@ -146,7 +146,8 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
         if (!sj_strangers_are_full(edge) || make_way(edge)) {
             admit(edge, endpoint, descriptor, &peer, endpoint->is_ipc ? 0 : bucket_of(&peer));
         } else {
-            close(descriptor); /* devices hold all connections */
+            close(descriptor); /* devices use all connections, so there is no stranger to
+                                * displace */
         }
     }
 }
@@ -216,7 +217,6 @@ static void flush_dirty(sj_edge *edge)
     }
 }
 
-/* Offers held messages again. */
 static void offer_held(sj_edge *edge)
 {
     for (uint32_t i = 0; i < edge->slots_used; i++) {
@@ -231,7 +231,8 @@ static void offer_held(sj_edge *edge)
     }
 }
 
-/* Handles answers of other threads. Returns true if there were any. */
+/* Sends answers of other threads, and offers held messages after sj_edge_resume. Returns true if
+ * there was anything to do. */
 static bool handle_replies(sj_edge *edge, bool *is_stopping)
 {
     bool may_continue = false;

@@ -19,7 +19,8 @@ typedef struct sj_edge_limits {
     uint32_t strangers;             /* maximum number of strangers among the connections */
     uint32_t strangers_per_address; /* an address with more is displaced first; IPv6: a /64 */
     uint32_t connections_per_device;
-    uint32_t pending;     /* unanswered messages of a connection; at the limit, it is not read */
+    uint32_t pending;     /* maximum number of unanswered messages of a connection, which is then
+                           * not read */
     size_t message_bytes; /* a longer message closes the connection */
     /* a longer message is read, dropped and passed to `handle` with `is_cut` */
     size_t stranger_message_bytes;
@@ -75,13 +76,13 @@ typedef struct sj_edge_options {
 } sj_edge_options;
 
 /* Listens and starts the thread. Sets `*edge` before it calls `handle`. Returns SJ_EINVAL,
- * SJ_EEXIST, SJ_EIO or SJ_ENOMEM. */
+ * SJ_EEXIST, SJ_EIO, SJ_ENOMEM, or SJ_ELIMIT for more than 16 addresses. */
 SJ_MUST_CHECK sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge,
                                       sj_error *error);
 
-/* Binds the connection of a message to a sender, so that it is not a stranger any more. Only within
- * `handle`. Returns SJ_ELIMIT if the device has too many connections, or SJ_ENOTFOUND if the
- * connection has ended. */
+/* Binds the connection of a message to a sender, so that it is not a stranger any more. Only
+ * within `handle`. Returns SJ_ELIMIT if the device has too many connections, SJ_ENOTFOUND if the
+ * connection has ended, or SJ_ENOMEM. After an error, the connection is a stranger. */
 SJ_MUST_CHECK sj_status sj_edge_bind(sj_edge *edge, uint64_t connection, const sj_sender *sender);
 
 /* Makes a connection a stranger again. Only within `handle`. */
@@ -96,14 +97,17 @@ void sj_edge_flush(sj_edge *edge);
 /* Offers messages again for which `handle` returned SJ_EDGE_FULL. Thread-safe. */
 void sj_edge_resume(sj_edge *edge);
 
-/* Sends the answers that can be sent at once, closes all connections and frees the edge. */
+/* Sends the answers that can be sent at once, closes all connections, waits for the thread to
+ * end, and frees the edge. NULL is allowed. */
 void sj_edge_stop(sj_edge *edge);
 
 typedef struct sj_edge_counters {
     uint64_t accepted;
-    uint64_t displaced; /* strangers displaced by newer ones */
+    uint64_t displaced; /* strangers displaced by newer ones, or closed because their byte
+                         * account was used up */
     uint64_t timed_out;
-    uint64_t broken;   /* closed because of SP errors, TLS errors or messages that are too long */
+    uint64_t broken;   /* closed because of a protocol error, a TLS error, too many bytes,
+                        * SJ_EDGE_HANG_UP, or lack of memory */
     uint64_t slow;     /* closed because they did not read their answers */
     uint64_t messages; /* messages that `handle` accepted */
     uint64_t late;     /* answers to closed connections */
@@ -111,7 +115,7 @@ typedef struct sj_edge_counters {
     size_t reading_bytes;
 } sj_edge_counters;
 
-/* Returns the counters as of at most a quarter of a second ago. Thread-safe. */
+/* Returns the counters, which are updated four times a second. Thread-safe. */
 void sj_edge_get_counters(sj_edge *edge, sj_edge_counters *counters);
 
 #endif

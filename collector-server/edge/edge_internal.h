@@ -108,18 +108,20 @@ bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection
 /* True if a time limit of the connection has passed. */
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_add and sj_strangers_remove keep the lists sorted by age. sj_strangers_hear notes
- * that a connection, a stranger's or not, has sent something. */
+/* sj_strangers_add and sj_strangers_remove maintain the lists. Each list has the order in which
+ * its strangers were added to it. sj_strangers_hear records that a connection has sent
+ * something, and moves a stranger to the end of the other list. */
 void sj_strangers_init(sj_edge *edge);
 void sj_strangers_add(sj_edge *edge, sj_connection *connection);
 void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_are_full: true if one more stranger must displace another. sj_strangers_have_slot:
- * true if one more can be accepted now. sj_strangers_next_to_go returns the next stranger to
- * displace, or NULL if there are none. There are two lists, silent and heard. First choice is the
- * oldest stranger of an address over its limit, preferably in the larger list. Otherwise it is the
- * oldest one of the larger list. */
+/* sj_strangers_are_full returns true if one more stranger must displace another.
+ * sj_strangers_have_slot returns true if one more can be accepted now.
+ *
+ * sj_strangers_next_to_go returns the next stranger to displace, or NULL if there are none. Its
+ * first choice is the oldest stranger of an address over its limit, preferably in the larger
+ * list. Otherwise it is the oldest one of the larger list. */
 bool sj_strangers_are_full(const sj_edge *edge);
 bool sj_strangers_have_slot(sj_edge *edge);
 sj_connection *sj_strangers_next_to_go(sj_edge *edge);

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 /* UNACKNOWLEDGED_MS also ends an idle connection if that much time has passed and a probe is
- * unanswered. If it were not longer than IDLE_S, one lost packet would end the connection. */
+ * unanswered. It must be longer than IDLE_S, because otherwise one lost probe would end the
+ * connection. */
 enum { BACKLOG = 4096, IDLE_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 55000 };
 
 static const char *const schemes[] = {"tcp://", "tls+tcp://", "ipc://", "abstract://"};

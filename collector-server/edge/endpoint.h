@@ -35,8 +35,8 @@ bool sj_endpoint_is_url(const char *url);
  * SJ_EEXIST if a server already listens there, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_endpoint_open(sj_endpoint *endpoint, const char *url, sj_error *error);
 
-/* Accepts the next connection, non-blocking, with TCP keep-alive. Returns -1 if there is none now,
- * or -2 if this process has no free descriptor. */
+/* Accepts the next connection, non-blocking, with TCP keep-alive. Returns -1 if there is none
+ * now, or -2 if the system has no free descriptor or memory. */
 int sj_endpoint_accept(const sj_endpoint *endpoint, sj_edge_peer *peer);
 
 void sj_endpoint_close(sj_endpoint *endpoint);

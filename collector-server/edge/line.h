@@ -15,7 +15,8 @@ typedef struct sj_line_identity {
     gnutls_priority_t priority;
 } sj_line_identity;
 
-/* Loads a certificate and its key (PEM). Returns SJ_EINVAL if they do not match, or SJ_ENOMEM. */
+/* Loads a certificate and its key (PEM). Returns SJ_EINVAL, with GnuTLS's reason, if they cannot
+ * be used. */
 SJ_MUST_CHECK sj_status sj_line_identity_init(sj_line_identity *identity, const char *certificate,
                                               const char *key, sj_error *error);
 void sj_line_identity_deinit(sj_line_identity *identity);
@@ -32,8 +33,8 @@ typedef enum sj_line_result {
     SJ_LINE_OVER   /* closed or broken */
 } sj_line_result;
 
-/* sj_line_secure starts TLS on a line. sj_line_shake continues the handshake; call it until it
- * returns SJ_LINE_DONE. */
+/* sj_line_secure starts TLS on a line, and returns SJ_ENOMEM on failure. sj_line_shake continues
+ * the handshake; call it until it returns SJ_LINE_DONE. */
 SJ_MUST_CHECK sj_status sj_line_secure(sj_line *line, const sj_line_identity *identity);
 sj_line_result sj_line_shake(const sj_line *line);
 

@@ -30,16 +30,17 @@ typedef struct sj_replies {
 SJ_MUST_CHECK sj_status sj_replies_init(sj_replies *replies);
 void sj_replies_deinit(sj_replies *replies);
 
-/* Adds an answer made of three parts. Drops it if out of memory; its sender then asks again.
- * Thread-safe. */
+/* Adds an answer made of three parts. Drops the answer if out of memory; the peer then asks
+ * again. Thread-safe. */
 void sj_replies_add(sj_replies *replies, uint64_t connection, bool is_last,
                     const sj_slice parts[3]);
 
 /* Makes `wake` readable. Thread-safe. */
 void sj_replies_wake(sj_replies *replies);
 
-/* Returns all answers added so far, valid until the next call. sj_reply_next iterates over them and
- * returns NULL at the end. Only on the edge's thread. */
+/* Returns all answers added since the previous call, valid until the next call. `*may_continue`
+ * is true once after each sj_edge_resume. sj_reply_next iterates over the answers and returns
+ * NULL at the end. Only on the edge's thread. */
 sj_slice sj_replies_collect(sj_replies *replies, bool *may_continue, bool *is_stopping);
 const sj_reply *sj_reply_next(sj_slice *left);
 

@@ -57,9 +57,10 @@ typedef enum sj_sp_result {
 sj_sp_result sj_sp_peer_feed(sj_sp_peer *peer, const sj_sp_limits *limits, sj_byte_account *account,
                              bool may_exceed, sj_slice *bytes);
 
-/* Returns the position of the next bytes of a long message, so that they can be read directly into
- * it. sj_sp_peer_placed then adds them. If it returns NULL and `*result` is SJ_SP_MORE, use
- * sj_sp_peer_feed. If `*result` is SJ_SP_NO_SPACE or SJ_SP_BROKEN, that would fail too. */
+/* Returns the position of the next bytes of a long message, so that they can be read directly
+ * into it. sj_sp_peer_placed then adds them. If it returns NULL and `*result` is SJ_SP_MORE, use
+ * sj_sp_peer_feed. If `*result` is SJ_SP_NO_SPACE or SJ_SP_BROKEN, sj_sp_peer_feed would return
+ * the same. */
 uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
                           size_t *space_bytes, sj_sp_result *result);
 sj_sp_result sj_sp_peer_placed(sj_sp_peer *peer, size_t bytes);

@@ -1,7 +1,7 @@
-/* Strangers, sorted by age. If there are too many, the oldest is displaced. Refusing the newest
- * would lock valid peers out for as long as hostile peers stay connected. A device says HELLO
- * within a few turns of the loop. It has at least `grace_ms`: no connection is accepted while all
- * strangers are younger.
+/* If there are too many strangers, the oldest is displaced. Refusing the newest would lock valid
+ * peers out for as long as hostile peers stay connected. A device says HELLO within a few turns
+ * of the loop. It has at least `grace_ms` for that: no connection is accepted while the next
+ * stranger to displace is younger.
  *
  * Silent strangers and those that have sent something are in separate lists. The larger list is
  * displaced first. So an attacker that only connects displaces its own connections, and not the

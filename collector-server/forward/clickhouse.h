@@ -33,22 +33,23 @@ typedef struct sj_clickhouse_layout {
 
 /* Creates the tables that the node lacks, and adds what an older version of the tables did not
  * have. May be called again. Returns SJ_EVERSION if the tables are of a newer version. Returns
- * SJ_EINVAL if they are of another layout. Other errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+ * SJ_EINVAL if they are of another layout. Other errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_clickhouse_init(sj_forward_target *target,
                                            const sj_clickhouse_layout *layout, sj_error *error);
 
-/* Lets the tables drop sessions that began more than `days` days ago, and commands of that age. The
- * rows of a session in `sessions` go a week before the others, so that no session is seen without
- * its sums. Marks of removals stay. The server drops rows when it merges parts, hours later.
- * Replaces an earlier limit. Returns SJ_EINVAL if the server is too old to do so (18.16). Other
- * errors: as sj_clickhouse_init. */
+/* Lets the tables drop sessions that began more than `days` days ago, and commands of that age.
+ * The rows of a session in `sessions` go a week before the others, so that no session is seen
+ * without its sums. Marks of removals stay. The server drops rows when it merges parts, hours
+ * later. Replaces an earlier limit. Returns SJ_EINVAL if the server is too old to do so (18.16).
+ * Other errors are those of sj_clickhouse_init. */
 SJ_MUST_CHECK sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned days,
                                              sj_error *error);
 
 /* Runs one read-only statement within the server's limits, for at most `timeout_ms` (0: no limit
- * while bytes arrive). The caller frees the answer, which is NUL-terminated. `settings` is appended
- * to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the statement. Other
- * errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+ * while bytes arrive). The caller frees the answer, which is NUL-terminated. `settings` is
+ * appended to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the
+ * statement. Other errors: those of sj_clickhouse_refusal, SJ_EAGAIN if the server does not
+ * answer, and SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql,
                                           const char *settings, int64_t timeout_ms, char **reply,
                                           size_t *size, sj_error *error);

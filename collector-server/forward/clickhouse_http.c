@@ -284,7 +284,6 @@ sj_status sj_clickhouse_request(sj_forward_target *target, const sj_clickhouse_q
                                                    reply->bytes != NULL ? reply->bytes : "", error);
 }
 
-/* Runs one statement and ignores its answer. */
 sj_status sj_clickhouse_run(sj_forward_target *target, const char *sql, sj_error *error)
 {
     sj_clickhouse_text reply = {0};
@@ -310,7 +309,7 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
     sj_status status = sj_clickhouse_request(target, &request, &text, error);
     if (status == SJ_EPERM && !target->is_read_only && text.bytes != NULL &&
         sj_clickhouse_refuses_settings(text.bytes)) {
-        target->is_read_only = true; /* the user has the limits of its profile instead */
+        target->is_read_only = true; /* the limits in the user's profile apply instead */
         limits[database] = '\0';
         text.size = 0;
         status = sj_clickhouse_request(target, &request, &text, error);

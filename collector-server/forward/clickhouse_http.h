@@ -13,7 +13,7 @@ struct sj_forward_target {
     char *url, *user, *password, *ca_file;
     char database[64];
     const atomic_bool *stop;
-    int64_t limit_ms; /* time limit of a write, beside that for its bytes */
+    int64_t limit_ms; /* time limit of a write, without the time that is added for its bytes */
     /* The next two members are set by `check`. */
     char cluster[64];       /* empty: one node */
     bool has_async_inserts; /* the server is of version 21.11 or later */
@@ -44,7 +44,7 @@ bool sj_clickhouse_is_name(const char *text);
 
 /* Sends one request and appends the answer to `*reply`, whose bytes the caller frees, also after
  * an error. Blocks until the answer is there, the timeout has passed, or `stop` is set. Returns
- * SJ_EAGAIN if the server does not answer; else as sj_clickhouse_refusal. */
+ * SJ_EAGAIN if the server does not answer, SJ_ENOMEM, or an error of sj_clickhouse_refusal. */
 SJ_MUST_CHECK sj_status sj_clickhouse_request(sj_forward_target *target,
                                               const sj_clickhouse_question *request,
                                               sj_clickhouse_text *reply, sj_error *error);

@@ -30,7 +30,7 @@ static bool is_login(long code, long http)
            code == CODE_AUTHENTICATION || http == HTTP_UNAUTHORIZED || http == HTTP_FORBIDDEN;
 }
 
-/* True if the server lacks something now that is not a fault of the request. */
+/* True if the refusal is temporary: the server lacks time, memory or space now. */
 static bool is_passing(long code, long http)
 {
     static const long codes[] = {CODE_TIMEOUT,   CODE_TOO_MANY_QUERIES, CODE_MEMORY_LIMIT,
@@ -49,7 +49,8 @@ static bool is_full(long code, const char *text)
     return code == CODE_NO_SPACE || strcasestr(text, "No space left on device") != NULL;
 }
 
-/* True if one insert has too many partitions. The code is that of too many parts, which passes. */
+/* True if one insert has too many partitions. Its code is also used for too many parts, which is
+ * temporary. */
 static bool has_many_partitions(long code, const char *text)
 {
     return code == CODE_TOO_MANY_PARTS && strcasestr(text, "partitions") != NULL;
@@ -66,8 +67,8 @@ bool sj_clickhouse_refuses_settings(const char *text)
 }
 
 /* True if a library of the server could not write a file, mostly its log, and does not say why:
- * "Poco::Exception. Code: 1000, e.code() = 0, e.displayText() = Cannot write file: /log". The disk
- * of a log is full when the disk of the tables is. */
+ * "Poco::Exception. Code: 1000, e.code() = 0, e.displayText() = Cannot write file: /log". The
+ * reason is usually a full disk. */
 static bool is_unexplained_write(const char *text)
 {
     return strstr(text, "Cannot write file: ") != NULL && !is_full(0, text);

@@ -64,7 +64,8 @@ static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj
     return SJ_OK;
 }
 
-/* Sets `newest` to a condition that selects as many of the newest sessions as are listed. */
+/* Sets `newest` to an SQL condition that selects the newest `most_sessions` sessions, or to ""
+ * if there are not more. */
 static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
 {
     char sql[256];
@@ -175,7 +176,7 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
                error);
 }
 
-/* Sets `*is_there` to whether a query yields a row. ?1 is `value`. */
+/* Sets `*is_there` to true if a query yields a row. ?1 is `value`. */
 static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t value, bool *is_there,
                           sj_error *error)
 {
@@ -188,8 +189,8 @@ static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t va
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
 }
 
-/* Sets `*is_less` to whether the list, or the rows that were read by it, lack sessions that were
- * counted before. */
+/* Sets `*is_less` to true if the list of sessions, or the copied rows, lack sessions that `seen`
+ * counts. */
 static sj_status find_less(sj_cluster_mirror *mirror, const char *seen, bool *is_less,
                            sj_error *error)
 {
@@ -251,8 +252,8 @@ static void say_engine(sj_cluster_mirror *mirror, const char *before, const char
     pthread_mutex_unlock(&mirror->engine_lock);
 }
 
-/* Follows the cluster once. `*answered` is the number of shards that answered before the
- * questions. */
+/* Copies the changes of the cluster. `*answered` is the number of shards that answered before
+ * the questions. */
 static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_error *error)
 {
     char seen[PRINT_BYTES];
@@ -311,7 +312,7 @@ sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "%s", why.text);
 }
 
-/* Sets `*has` to whether the session has sums: its row in `profiles` is written last. */
+/* Sets `*has` to true if the session has sums. Its row in `profiles` is written last. */
 static sj_status has_sums(sj_cluster_mirror *mirror, int64_t session_id, bool *has, sj_error *error)
 {
     return find_row(mirror, "SELECT 1 FROM profiles WHERE session_id = ?1", session_id, has, error);

@@ -1,5 +1,5 @@
-/* Questions to a cluster: the shipped questions (schema/cluster_queries), their parameters, and the
- * answer as a table. A question that a lab has, too, has the same name for both. */
+/* Questions to a cluster: the shipped questions (schema/cluster_queries), their parameters, and
+ * the answer as a table. A question that also exists for one lab has the same name there. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 
@@ -8,7 +8,7 @@
 
 /* Returns all shipped questions, sorted by name. Borrowed. */
 const sj_shipped_query *sj_cluster_questions(size_t *count);
-/* Returns NULL if there is none */
+/* Returns the shipped question with this name, borrowed, or NULL if there is none. */
 const sj_shipped_query *sj_cluster_question_find(const char *name);
 
 /* Replaces each :NAME outside of texts and comments by the value that `find` returns for it. The
@@ -28,9 +28,9 @@ typedef struct sj_cluster_limits {
 } sj_cluster_limits;
 
 /* Asks the shards that answer. `*reply` is a database in memory with the table answer; the
- * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if the
- * cluster refuses the statement, as it does for all that write. Other errors: SJ_EPERM, SJ_EAGAIN,
- * SJ_EIO, SJ_ENOMEM. */
+ * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if
+ * the cluster refuses the statement, as it does for every statement that writes. Returns SJ_EIO
+ * if the answer cannot be read. Other errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
                                        const sj_cluster_limits *limits, sqlite3 **reply,
                                        bool *is_cut, sj_error *error);

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A command has a few hundred bytes and changes a handful of times. One row of the newest version
- * is therefore enough: the cluster replaces rows by (lab, number). A query finds the owed commands,
- * as for sessions. */
+ * A command has a few hundred bytes and changes a handful of times. One row of the newest
+ * version is therefore enough: the cluster replaces rows by (lab, number). A query over the
+ * database finds the commands to send. */
 #include "collector-server/forward/forward_commands.h"
 
 #include "collector-server/forward/forward_lab.h"

@@ -11,12 +11,12 @@ typedef struct sj_forward_way {
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     const char *name;
-    size_t most_months; /* months of the rows of one insert; see forward_months.h */
+    size_t most_months; /* maximum number of months in one insert; see forward_months.h */
 } sj_forward_way;
 
 /* Sends all owed commands: those that are new or have changed, and a removal for each that was
  * deleted. `*given` counts them. The next call replaces rows of a failed write. Blocks on the
- * network. */
+ * network. Returns SJ_ENOMEM, an error of the database, or an error of the target. */
 SJ_MUST_CHECK sj_status sj_forward_commands_send(const sj_forward_way *way, uint64_t *given,
                                                  sj_error *error);
 

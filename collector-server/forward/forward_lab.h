@@ -9,7 +9,7 @@
 
 enum { SJ_LAB_ID_BYTES = 16 };
 
-/* Gives the lab an id, unless it has one. Returns SJ_EIO on failure. */
+/* Gives the lab an id, unless it has one. Returns an error of the database. */
 SJ_MUST_CHECK sj_status sj_forward_lab_make(sqlite3 *writer, sj_error *error);
 
 /* Reads the lab's id. Returns SJ_ECORRUPT if it does not have one. */

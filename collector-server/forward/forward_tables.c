@@ -357,7 +357,8 @@ static void put_function(sj_forward_kind kind, const sj_forward_function *functi
 
 static sj_slice bytes_of(sqlite3_value *value)
 {
-    const void *data = sqlite3_value_blob(value); /* before the size: may convert */
+    const void *data = sqlite3_value_blob(value); /* call this before asking for the size,
+                                                   * because it may convert the value */
     return (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(value)};
 }
 

@@ -40,11 +40,11 @@ typedef struct sj_forward_table {
     const char *name;
     /* The first column: "session" or "lab". Rows of one owner are stored together. */
     const char *owner;
-    const char *order; /* how rows are sorted in a part, after owner and version */
+    const char *order; /* sort key of the cluster's table, after owner and version */
     /* Rows do not belong to versions: a new row replaces the row with the same `order`. */
     bool is_replacing;
-    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). Its columns are in the order of
-     * `columns`. */
+    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). The columns of the query are
+     * in the order of `columns`. */
     const char *select;
     sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;
@@ -86,7 +86,7 @@ SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_t
                                            sqlite3_stmt **statement, sj_error *error);
 
 /* Appends the rows of one session, or the row of one command. Returns SJ_ECORRUPT if a histogram
- * cannot be read, SJ_ENOMEM or SJ_EIO. */
+ * cannot be read, SJ_ENOMEM, or an error of the database. */
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);

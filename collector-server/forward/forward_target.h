@@ -19,8 +19,10 @@ typedef struct sj_forward_options {
     int64_t most_sessions;     /* a mirror lists this many of the newest sessions; 0: 100,000 */
     const atomic_bool *stop;   /* set to cancel running requests; NULL: they cannot be cancelled */
     size_t batch_bytes;        /* approximate size of a batch in memory; 0: 16 MiB */
-    int64_t limit_ms;          /* time limit of a write, and 1 s for each MB; 0: 90 s */
-    /* this forwarder sends share `share` of `shares`, chosen by uuid; shares 0: all sessions */
+    int64_t limit_ms;          /* time limit of a write, to which 1 s for each MB is added; 0: 90
+                                * s */
+    /* this forwarder sends the sessions of share `share` (from 0) of `shares`, as their uuids
+     * decide; shares 0: all sessions */
     unsigned share, shares;
     _Atomic uint64_t *steps; /* counts two for each session: read and sent; NULL: not counted */
 } sj_forward_options;

@@ -6,9 +6,10 @@
 
 typedef struct sj_forward_thread sj_forward_thread;
 
-/* Starts the thread. It checks every few seconds which sessions are owed and sends them. If the
- * target does not answer, the thread retries after at most a minute, and logs the error once.
- * `database` must exist. */
+/* Starts the thread. The thread checks every ten seconds which sessions are owed, and sends
+ * them. After a failure, it retries within a minute, and logs the error once. `database` must
+ * exist. Ignores `options->stop`. Errors are those of sj_forwarder_open, and SJ_EIO if the
+ * thread cannot start. */
 SJ_MUST_CHECK sj_status sj_forward_thread_start(const char *database,
                                                 const sj_forward_target_kind *kind,
                                                 const sj_forward_options *options,

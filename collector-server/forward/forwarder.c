@@ -28,10 +28,10 @@ enum {
     SKIPPED_MAX = 256
 };
 
-/* The state of a session, as far as the cluster stores it: if it differs, the session is sent
- * again. Begins with the version of the forwarded format. Must fit in CONTENT_BYTES. Name and tags
- * are therefore cut to 2,000 bytes; the numbers take about 200 more, and the list of tables
- * follows. */
+/* The state of a session, as far as the cluster stores it. A session whose state differs from
+ * the sent one is sent again. The text begins with the version of the forwarded format. It must
+ * fit in CONTENT_BYTES. Name and tags are therefore cut to 2,000 bytes; the numbers take about
+ * 200 more, and the list of tables follows. */
 #define CONTENT                                                                                    \
     "printf('5 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
@@ -79,7 +79,7 @@ struct sj_forwarder {
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
     size_t batch_bytes; /* a batch with more bytes does not get further sessions */
-    size_t most_months; /* a batch has at most so many; 1 after the target refused more */
+    size_t most_months; /* maximum number of months in a batch; 1 after the target refused more */
     unsigned share, shares;
     _Atomic uint64_t *steps;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
@@ -476,7 +476,7 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
     if (status != SJ_ELIMIT || forwarder->most_months == 1) {
         return status;
     }
-    forwarder->most_months = 1; /* the target takes fewer months at once than usual */
+    forwarder->most_months = 1; /* the target accepts fewer months in one insert */
     return send_owed(forwarder, sent, error);
 }
 

@@ -10,21 +10,24 @@ typedef struct sj_forwarder sj_forwarder;
 
 typedef struct sj_forward_account {
     uint64_t owed;            /* sessions to send, and sessions to remove from the cluster */
-    uint64_t unready;         /* sessions that are being recorded, or lack their sums */
+    uint64_t unready;         /* sessions that are being recorded, are quarantined, or lack their
+                               * sums */
     uint64_t forwarded;       /* sessions that the cluster has */
     uint64_t rows, bytes;     /* rows and bytes of the forwarded sessions */
     int64_t last_realtime_ns; /* 0: never */
     char lab[33];             /* the lab's id, as in the cluster */
 } sj_forward_account;
 
-/* Opens the database and creates the target, without connecting to it. */
+/* Opens the database and creates the target, without connecting to it. Returns SJ_EINVAL for
+ * wrong options, SJ_ENOMEM, SJ_EIO, or an error of sj_database_open. */
 SJ_MUST_CHECK sj_status sj_forwarder_open(const char *database, const sj_forward_target_kind *kind,
                                           const sj_forward_options *options,
                                           sj_forwarder **forwarder, sj_error *error);
 
-/* Sends one batch of owed sessions. `*sent` is their number; it is 0, with SJ_OK, if none are owed.
- * A session that fails alone is skipped until the forwarder is opened again, and its error is
- * returned. It does not block other sessions. Blocks on the network. */
+/* Sends the owed commands and one batch of owed sessions. `*sent` is the number of sessions; it
+ * is 0, with SJ_OK, if none are owed. A session that fails alone is skipped until the forwarder
+ * is opened again, and its error is returned. It does not block other sessions. Blocks on the
+ * network. */
 SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent,
                                            sj_error *error);
 

@@ -10,7 +10,7 @@
 enum { FIRST_SLOTS = 1024 };
 
 typedef struct call_path {
-    int64_t path_id, parent_id; /* parent 0: none */
+    int64_t path_id, parent_id; /* parent_id 0: none */
     uint64_t symbol_key;
     uint64_t key; /* 0: not computed yet */
     bool is_rare;
@@ -23,7 +23,7 @@ struct sj_function_keys {
     size_t count, capacity;
     uint32_t *slots; /* index + 1 of a function, hashed by its id; 0: free */
     size_t slot_count;
-    /* Index of the function that was asked for last; rows come grouped by function. */
+    /* Index of the function that was found last in `slots`; rows come grouped by function. */
     size_t last;
     call_path *paths; /* sorted by path_id */
     size_t path_count, path_capacity;
@@ -139,7 +139,8 @@ static bool grow(sj_function_keys *keys)
 
 static sj_slice blob_of(sqlite3_stmt *row, int at)
 {
-    const void *data = sqlite3_column_blob(row, at); /* before the size: may convert */
+    const void *data = sqlite3_column_blob(row, at); /* call this before asking for the size,
+                                                      * because it may convert the value */
     return (sj_slice){.data = data, .size = (size_t)sqlite3_column_bytes(row, at)};
 }
 
@@ -206,7 +207,7 @@ static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
 }
 
 /* Computes the keys of all paths. Callers mostly have smaller numbers, so one pass is usually
- * enough. Further passes compute the others. Paths that are their own callers keep 0. */
+ * enough. Further passes compute the other keys. Paths whose callers form a circle keep 0. */
 static void make_keys(sj_function_keys *keys)
 {
     size_t made = 1;

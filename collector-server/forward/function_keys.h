@@ -32,7 +32,8 @@ void sj_function_keys_forget(sj_function_keys *keys);
 const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t function_id);
 
 /* Computes the keys of a session's call paths: a hash of the caller's path and the symbol key. A
- * path whose caller is missing counts as outermost. Returns SJ_ENOMEM or SJ_EIO on failure. */
+ * path whose caller is missing counts as outermost. Returns SJ_ENOMEM or an error of the
+ * database. */
 SJ_MUST_CHECK sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id,
                                                     sj_error *error);
 

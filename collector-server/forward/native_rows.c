@@ -2,7 +2,7 @@
 
 enum { BUFFERS = 4 + 2 * SJ_NATIVE_COLUMNS };
 
-/* Lists all buffers. */
+/* Writes pointers to all buffers of `rows` to `buffers`. */
 static void list(const sj_native_rows *rows, const sj_byte_buffer *buffers[BUFFERS])
 {
     size_t count = 0;

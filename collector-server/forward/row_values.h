@@ -10,7 +10,7 @@
 void sj_row_put_text(sj_byte_buffer *buffer, sj_slice text);
 /* Writes `value` with exactly `bytes` bytes: cuts it, or pads it with zeros. */
 void sj_row_put_fixed(sj_byte_buffer *buffer, sj_slice value, size_t bytes);
-/* Writes two digits for each byte, for `bytes` bytes; missing bytes are zeros. */
+/* Writes 2 * `bytes` hexadecimal digits. Missing bytes of `value` count as zeros. */
 void sj_row_put_hex(sj_byte_buffer *buffer, sj_slice value, size_t bytes);
 
 #endif

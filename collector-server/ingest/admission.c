@@ -135,8 +135,8 @@ sj_admission_verdict sj_admission_judge(sj_admission *admission, sj_edge *edge,
         return judge_shown(admission, edge, message, frame, status, error);
     }
     if (message->is_stranger) {
-        /* Not final: NNG may send again over a new connection before the uplink has sent HELLO on
-         * it. */
+        /* The refusal is not final: NNG may send again over a new connection before the uplink
+         * has sent HELLO on it. */
         return refuse(status, error, SJ_EAGAIN, "say hello first");
     }
     const int64_t grant = message->sender.grant;

@@ -25,7 +25,7 @@ typedef struct sj_ingest_gate {
 
 enum {
     SJ_ADMISSION_ADDRESSES = 1024,
-    /* wrong tokens from one address; above that, the connection is closed */
+    /* wrong tokens per second from one address; above that, the connection is closed */
     SJ_REFUSALS_A_SECOND = 20,
     SJ_ENROLMENTS_A_SECOND = 5, /* from one address */
     SJ_ENROLMENTS_A_SECOND_IN_ALL = 50,

@@ -13,9 +13,9 @@ typedef struct sj_credentials {
     sj_slice session_secret;
 } sj_credentials;
 
-/* Reads the credentials of a HELLO, ENROL, POLL, RESULT or FETCH. Returns SJ_ECORRUPT if the header
- * is not a protobuf message, or the device id does not have 16 bytes. Returns SJ_EUNSUPPORTED for
- * other frames. Thread-safe. */
+/* Reads the credentials of a HELLO, ENROL, POLL, RESULT, FETCH or CLAIM. Returns SJ_ECORRUPT if
+ * the header is not a protobuf message, or the device id does not have 16 bytes. Returns
+ * SJ_EUNSUPPORTED for other frames. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_credentials_read(const sj_frame_view *frame,
                                             sj_credentials *credentials);
 

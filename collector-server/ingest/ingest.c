@@ -1,14 +1,14 @@
 /* Design notes
  *
- * The listeners' threads pass messages to admission, answer PINGs and refusals at once, and queue
- * the other frames. If the queue holds `queue_bytes`, the listeners stop reading from connections
- * that have sent something, and the kernel slows the senders.
+ * The listeners' threads pass messages to admission, answer PINGs and refusals at once, and
+ * queue the other frames. If the queue holds `queue_bytes`, the listeners stop reading from
+ * connections that have sent something, and the kernel slows the senders.
  *
- * The writer takes all queued frames, stores them in one transaction, and sends the replies after
- * COMMIT. So under load, a commit covers the frames that arrived during the previous commit. A
- * commit writes whole pages of every index, even for few blocks. Therefore the writer gathers
- * frames for GATHER_MS if there are many senders, so that none waits for its window. The watchdog
- * pings the addresses.
+ * The writer takes all queued frames, stores them in one transaction, and sends the replies
+ * after COMMIT. So under load, a commit covers the frames that arrived during the previous
+ * commit. A commit writes whole pages of every index, even for few blocks. Therefore the writer
+ * gathers frames for GATHER_MS. It does so only if there are many senders, because a single
+ * sender would wait for its window. The watchdog pings the addresses.
  *
  * A reply that cannot be delivered is dropped. The sender asks again and gets "duplicate". */
 #include "collector-server/ingest/ingest.h"
@@ -72,7 +72,8 @@ struct sj_ingest {
     uint64_t incarnation; /* random number of this process, which senders compare */
     uint32_t watchdog_ms;
     uint32_t recheck_ms;
-    pthread_mutex_t lock;   /* guards the queue, the counters and the three flags */
+    pthread_mutex_t lock;   /* guards the flags, the queue, the counters, `storing_ns`,
+                             * `refusing_ns` and `problem` */
     pthread_cond_t arrived; /* a frame was queued, or the ingest stops */
     pthread_cond_t stopped;
     bool stopping;
@@ -148,7 +149,8 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     sj_listener_free_message(inbound);
 }
 
-/* Adds a frame to the queue. Returns SJ_EFULL if the queue is full. */
+/* Adds a frame to the queue. Returns SJ_EFULL if the queue is full or the ingest stops, or
+ * SJ_ENOMEM. */
 static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t received_ns)
 {
     frame_list *list = &ingest->queue;
@@ -209,7 +211,7 @@ static sj_edge_verdict hand_to_fleet(sj_ingest *ingest, sj_inbound *inbound, uin
     return SJ_EDGE_ACCEPTED;
 }
 
-/* Handles a message. Runs on a listener's thread. */
+/* Runs on a listener's thread. */
 static sj_edge_verdict handle_message(void *context, sj_inbound *inbound)
 {
     sj_ingest *ingest = context;
@@ -249,8 +251,8 @@ static sj_edge_verdict handle_message(void *context, sj_inbound *inbound)
     return SJ_EDGE_ACCEPTED;
 }
 
-/* Refuses a batch that could not begin or commit: its senders keep the frames, whatever the reason.
- */
+/* Refuses a batch that could not begin or commit. Its senders keep the frames, whatever the
+ * reason. */
 static void refuse_all(frame_list *batch, sj_status status, const sj_error *error)
 {
     for (size_t i = 0; i < batch->count; ++i) {
@@ -482,7 +484,8 @@ static void keep_heap(void)
     mallopt(M_TOP_PAD, KEPT_HEAP_BYTES / 32);
 }
 
-/* Senders only compare it, so the time is enough if the system has no random numbers yet. */
+/* Returns a number that other processes of the collector do not have. Senders only compare it,
+ * so the time is enough if the system has no random numbers yet. */
 static uint64_t new_incarnation(void)
 {
     uint64_t number = 0;

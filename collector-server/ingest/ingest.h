@@ -1,8 +1,9 @@
 /* Ingest: receives frames from the network, stores them, and acknowledges them after COMMIT.
  *
- * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
- * One writer thread commits queued frames to the store (store.h) and replies. It does not wait for
- * a timer. A watchdog pings each address over its own connection and reports missing answers. */
+ * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded
+ * queue. One writer thread commits queued frames to the store (store.h) and replies. If there
+ * are many senders, it first gathers frames for a few milliseconds. A watchdog pings each
+ * address over its own connection and reports missing answers. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 
@@ -18,15 +19,16 @@ typedef struct sj_ingest_options {
     const char *const *urls; /* inproc://, ipc://, tcp://, tls+tcp:// */
     size_t url_count;
     size_t queue_bytes;   /* 0: 64 MB; a full queue pauses receiving, which slows the senders */
-    uint32_t window;      /* maximum number of unacknowledged frames per sender; 0: 16 */
+    uint32_t window;      /* maximum number of unacknowledged frames per sender, at most 48; 0:
+                           * 16 */
     uint32_t watchdog_ms; /* 0: 10 s */
-    /* after a refused batch and this long without another one, the store is checked again; 0: a
-     * minute */
+    /* time without a batch after a refused one, until the store is checked again; 0: a minute */
     uint32_t recheck_ms;
     sj_ingest_gate gate;
     const sj_edge_limits *limits; /* limits of connections; NULL: the edge's defaults */
-    /* Receives a log line, without its line end, about each peer whose frame was dropped (at most
-     * ten a second). Called on the ingest's threads. NULL: no report. */
+    /* Receives log lines without line ends: about dropped frames, unanswered pings, and a store
+     * that refuses frames. Their rate is limited (rate_limited_log.h). Called on the ingest's
+     * threads. NULL: no report. */
     void (*complain)(void *context, const char *line);
     void *complain_context;
     const char *certificate; /* for tls+tcp URLs (PEM), with its key; borrowed for the call */
@@ -37,7 +39,8 @@ typedef struct sj_ingest_counters {
     uint64_t frames;
     uint64_t bytes;
     uint64_t duplicates;
-    uint64_t strangers; /* frames of connections that had not sent a valid HELLO */
+    uint64_t strangers; /* frames that admission refused, mostly of connections that had not sent
+                         * a valid HELLO */
     /* not stored because the store is full or failing, or a quota is used up; the senders keep them
      */
     uint64_t refused;
@@ -57,12 +60,13 @@ typedef struct sj_ingest_counters {
     bool is_refusing; /* the last batch was refused as a whole */
 } sj_ingest_counters;
 
-/* Listens and stores into `store`. Uses it exclusively until sj_ingest_stop; the caller closes it
- * afterwards. */
+/* Listens and stores into `store`. Uses it exclusively until sj_ingest_stop; the caller closes
+ * it afterwards. Returns SJ_EIO, SJ_ENOMEM, or an error of sj_edge_start. */
 SJ_MUST_CHECK sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options,
                                         sj_ingest **ingest, sj_error *error);
 
-/* Stores and acknowledges the queued frames, and stops listening. Blocking. */
+/* Stores and acknowledges the queued frames, stops listening and frees the ingest. NULL is
+ * allowed. Blocking. */
 void sj_ingest_stop(sj_ingest *ingest);
 
 void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters);

@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* REPLIES_WAITING: NNG's send buffer. If it were full because NNG's threads get no CPU for
- * REPLY_TIMEOUT_MS, answers would be lost, and senders would ask again only seconds later. */
+/* REPLIES_WAITING is the size of NNG's send buffer. If the buffer stays full for
+ * REPLY_TIMEOUT_MS, because NNG's threads get no CPU, answers are lost. Senders then ask again
+ * only seconds later. */
 enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20, REPLIES_WAITING = 4 * SJ_CHANNEL_SLOTS };
 
 struct sj_listener {

@@ -21,22 +21,23 @@ typedef struct sj_listener_options {
     const char *certificate; /* for tls+tcp addresses (PEM), with its key; borrowed for the call */
     const char *key;
     const sj_edge_limits *limits; /* NULL: the edge's defaults */
-    /* Handles a message like sj_edge_options.take. Called on one thread for the edge, and on
+    /* Handles a message like sj_edge_options.handle. Called on one thread for the edge, and on
      * another one for inproc://. */
     sj_edge_verdict (*handle)(void *context, sj_inbound *inbound);
     void *context;
 } sj_listener_options;
 
-/* Starts listening, like sj_edge_start. */
+/* Starts listening. Sets `*listener` before it calls `handle`. Errors are those of
+ * sj_edge_start. */
 SJ_MUST_CHECK sj_status sj_listener_start(const sj_listener_options *options,
                                           sj_listener **listener, sj_error *error);
 
 /* Returns the edge, borrowed, or NULL if there are only inproc:// addresses. */
 sj_edge *sj_listener_edge(sj_listener *listener);
 
-/* sj_listener_reply answers a message. sj_listener_free_message frees it, whether it was answered
- * or not. Answers are sent at the next sj_listener_flush at the latest. Thread-safe; do not
- * block. */
+/* sj_listener_reply answers a message. With inproc://, it blocks for at most 100 ms.
+ * sj_listener_free_message frees a message, whether it was answered or not. Answers are sent at
+ * the next sj_listener_flush at the latest. Thread-safe. */
 void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice reply, bool is_last);
 void sj_listener_free_message(sj_inbound *inbound);
 void sj_listener_flush(sj_listener *listener);
@@ -44,8 +45,9 @@ void sj_listener_flush(sj_listener *listener);
 /* Offers messages again for which `handle` returned SJ_EDGE_FULL. */
 void sj_listener_resume(sj_listener *listener);
 
-/* sj_listener_pause ends calls of `handle` for inproc://; call it before the last replies.
- * sj_listener_stop stops listening; call it after them. */
+/* sj_listener_pause ends the calls of `handle` for inproc://. Call it before the last replies.
+ * sj_listener_stop stops listening and frees the listener. Call it after the last replies. NULL
+ * is allowed. */
 void sj_listener_pause(sj_listener *listener);
 void sj_listener_stop(sj_listener *listener);
 

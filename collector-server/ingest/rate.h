@@ -7,10 +7,11 @@
 
 /* A token bucket that fills by `a_second` per second up to `most`. All zero: full. */
 typedef struct sj_rate {
-    int64_t empty_ms; /* time at which the bucket was empty, computed back from its contents */
+    int64_t empty_ms; /* start of the time in which the bucket, empty at first, filled to its
+                       * present contents */
 } sj_rate;
 
-/* Takes a token at the time `now_ms`. Returns false if the bucket is empty. */
+/* Consumes a token at the time `now_ms`. Returns false if the bucket is empty. */
 static inline bool sj_rate_spend(sj_rate *rate, int64_t now_ms, int64_t a_second, int64_t most)
 {
     const int64_t each_ms = 1000 / a_second;

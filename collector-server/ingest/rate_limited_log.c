@@ -32,7 +32,7 @@ static sj_complaint_bucket *bucket_of(sj_rate_limited_log *log, const sj_edge_pe
     return &log->buckets[sj_address_bucket(peer->address, size, SJ_COMPLAINT_BUCKETS)];
 }
 
-/* Takes a line from the bucket. Returns false if it is empty. */
+/* Consumes a line of the bucket. Returns false if none are left. */
 static bool spend_line(sj_complaint_bucket *bucket, uint64_t now_s)
 {
     const uint64_t more = (now_s - bucket->refilled_s) / SJ_COMPLAINT_EVERY_S;

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * A file's row exists before the file, and is marked as needed when the first block refers to it.
- * At that time, the file and its folder have been synced. The file is locked while it is written,
- * so that another process does not sweep it. A killed mover leaves it unlocked. Rows are changed a
- * few at a time. If a move ends between two slices, the remaining blocks stay in the database, and
- * a later move puts them into another file. */
+ * A file's row exists before the file, and is marked as needed when the first block refers to
+ * it. At that time, the file and its folder have been synced. The file is locked while it is
+ * written, so that another process does not sweep it. If the moving process is killed, the
+ * kernel releases the lock. Rows are changed a few at a time. If a move ends between two slices,
+ * the remaining blocks stay in the database, and a later move puts them into another file. */
 #include "collector-server/maintenance/block_move.h"
 
 #include "collector-server/maintenance/slices.h"
@@ -99,7 +99,7 @@ static sj_status step_once(sqlite3 *database, sqlite3_stmt *statement, sj_error 
     return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
 }
 
-/* Fails for a session that is still recorded, removed, or without its sums, because these need its
+/* Fails if the session is being recorded or removed, or lacks its sums, because these need its
  * blocks. */
 static sj_status check_movable(sqlite3 *database, int64_t session_id, sj_error *error)
 {
@@ -139,8 +139,8 @@ static sj_status read_number(sqlite3 *database, const char *sql, const char *fir
     return found ? SJ_OK : fail_sql(database, error);
 }
 
-/* Marks files of the session as unneeded if none of its blocks refers to them, as after a killed
- * return. */
+/* Marks files of the session as unneeded if none of its blocks refers to them, as after
+ * sj_blocks_return was killed. */
 static sj_status note_unneeded(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     return run_with(database, sj_block_move_note_unneeded_sql, session_id, 0, NULL, error);
@@ -304,7 +304,7 @@ static sj_status move_file(block_move *move, sj_blocks_moved *moved)
         status = refer(move, moved);
     }
     move->kind->close(&move->file);
-    if (move->count == 0 || moved->blocks == before) { /* also if a sweep deleted its row */
+    if (move->count == 0 || moved->blocks == before) { /* a sweep may have deleted the file's row */
         (void)move->kind->remove(move->address, move->name);
     }
     return status;
@@ -373,7 +373,7 @@ static sj_status return_row(sqlite3 *database, sj_block_files *files, int64_t bl
     return status;
 }
 
-/* Returns the first blocks of a session that are in files. */
+/* Writes the ids of the first blocks of a session that are in files. */
 static sj_status next_moved(sqlite3 *database, int64_t session_id, int64_t *ids, size_t *count,
                             sj_error *error)
 {

@@ -13,10 +13,12 @@ typedef struct sj_blocks_moved {
 } sj_blocks_moved;
 
 /* Moves the blocks of an ended session that are in the database. Copies and syncs them, and then
- * makes the rows refer to the copies, in small transactions. `database` is a writer's; other
- * connections may write meanwhile. Returns SJ_EPERM if the session is recording, or its aggregates
- * are not written; SJ_EINVAL if `folder` is not a folder. Returns SJ_EFULL or SJ_EIO; blocks that
- * were not moved stay in the database. Blocking. */
+ * makes the rows refer to the copies, in small transactions. `database` was opened with
+ * SJ_DATABASE_WRITE; other connections may write meanwhile. Returns SJ_ENOTFOUND if the session
+ * does not exist. Returns SJ_EPERM if it is being recorded or removed, or its aggregates are not
+ * written. Returns SJ_EAGAIN if it was removed meanwhile, and SJ_EINVAL if `folder` is not a
+ * folder. Returns SJ_EFULL, SJ_EIO or SJ_ENOMEM; blocks that were not moved stay in the
+ * database. Blocking. */
 SJ_MUST_CHECK sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *folder,
                                        sj_blocks_moved *moved, sj_error *error);
 

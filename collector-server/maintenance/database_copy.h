@@ -8,7 +8,7 @@
 typedef struct sj_copied {
     int64_t bytes;        /* the copy's size */
     int64_t sessions;     /* number of sessions in the copy */
-    int64_t moved_blocks; /* number of the source's blocks that are in files beside it */
+    int64_t moved_blocks; /* number of the source's blocks that are in files */
     /* number of moved blocks that the backup lacks, because their files cannot be read */
     int64_t missing_blocks;
     sj_error why; /* the error of the first such file; empty: none */

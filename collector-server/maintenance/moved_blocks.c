@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-/* One transaction, without a journal, because an incomplete copy is deleted. */
+/* The import is one transaction, without a journal, because an incomplete copy is deleted. */
 typedef struct block_import {
     sqlite3 *database;
     sj_block_files *files;

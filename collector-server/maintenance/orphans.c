@@ -1,7 +1,7 @@
 /* Design notes
  *
- * A new session may use the module of an orphan at any time. So an orphan first gets another
- * digest, by which no new session finds it, unless it is in use again. Then its rows are deleted in
+ * A new session may use the module of an orphan at any time. So an orphan that is still unused
+ * first gets another digest, by which no new session finds it. Then its rows are deleted in
  * pieces, and its own row last. */
 #include "collector-server/maintenance/orphans.h"
 
@@ -13,13 +13,14 @@
 enum { ROWS_A_SLICE = 1000, NOT_WATCHED = 0 };
 
 typedef struct orphan_kind {
-    const char *find;   /* the first one after ?1 */
-    const char *retire; /* hides it from new sessions; changes nothing if it is in use again */
-    const char *empty;  /* deletes ?2 of its rows */
+    const char *find;   /* SQL that finds the first orphan after the id ?1 */
+    const char *retire; /* SQL that hides an orphan from new sessions; changes nothing if it is
+                         * in use again */
+    const char *empty;  /* SQL that deletes ?2 of its rows */
     const char *drop;
 } orphan_kind;
 
-/* Plans come first, because they belong to modules. */
+/* Plans come first, because a module with plans is not an orphan. */
 static const orphan_kind kinds[] = {
     {"SELECT hook_plan_id FROM hook_plans AS p WHERE hook_plan_id > ?1 AND NOT EXISTS (SELECT 1 "
      "FROM session_modules AS s WHERE s.hook_plan_id = p.hook_plan_id) ORDER BY 1 LIMIT 1",

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Fails if a process, such as the collector, still uses a deleted or renamed database of this name.
- * It would not see the new file. */
+/* Fails if a process, such as the collector, still uses a deleted or renamed database of this
+ * name. Such a process would not see the new file. */
 static sj_status check_not_held(const char *to, sj_error *error)
 {
     struct stat about;

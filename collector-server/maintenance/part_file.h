@@ -15,9 +15,9 @@ enum { SJ_PART_BYTES = PATH_MAX + 16 };
  * long; SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_part_make(const char *to, char part[SJ_PART_BYTES], sj_error *error);
 
-/* Writes the log of `part` into it, syncs it and renames it to `to`. Returns SJ_EEXIST if a file of
- * that name was created meanwhile. Returns SJ_EAGAIN if another process has opened `part`; SJ_EFULL
- * or SJ_EIO. */
+/* Writes the log of `part` into `part`, syncs `part` and renames it to `to`. Returns SJ_EEXIST
+ * if a file of that name was created meanwhile. Returns SJ_EAGAIN if another process has opened
+ * `part`; SJ_EFULL or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_part_name(const char *part, const char *to, sj_error *error);
 
 /* Deletes `part` and its log. */

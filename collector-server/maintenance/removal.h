@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 /* Removes a session. `database` was opened with SJ_DATABASE_WRITE and is not in a transaction.
- * `reason` is stored in `removals`. Returns SJ_ENOTFOUND. Returns SJ_EPERM if it is pinned, or
- * still recording without `force`. Returns SJ_EAGAIN if another writer kept the lock; SJ_EIO or
- * SJ_EFULL. Blocking. */
+ * `reason` is stored in `removals`. Returns SJ_ENOTFOUND if the session does not exist. Returns
+ * SJ_EPERM if it is pinned, or is recording and `force` is false. Returns SJ_EAGAIN if another
+ * writer kept the lock; SJ_EIO or SJ_EFULL. Blocking. */
 SJ_MUST_CHECK sj_status sj_session_remove(sqlite3 *database, int64_t session_id, const char *reason,
                                           bool force, sj_error *error);
 

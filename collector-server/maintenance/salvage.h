@@ -13,7 +13,8 @@ typedef struct sj_salvaged_table {
     /* number of saved rows that were dropped, because they belonged to a lost row */
     int64_t dropped;
     int64_t substitutes; /* number of rows that replace lost ones */
-    bool is_unknown;     /* more rows may be missing, because no index tells how many there were */
+    bool is_unknown;     /* more rows may be missing, because no index tells how many there were,
+                          * or the table has other columns */
 } sj_salvaged_table;
 
 typedef struct sj_salvaged {
@@ -25,18 +26,19 @@ typedef struct sj_salvaged {
     sj_verified verified; /* result of verifying the new database */
 } sj_salvaged;
 
-/* Reads the rows of the database `from`, skipping damaged pages, and creates a database `to` with
- * them. Does not change `from` or its log. Computes sums from the blocks again.
+/* Reads the rows of the database `from`, skipping damaged pages, and creates a database `to`
+ * with them. Does not change `from` or its log. Computes sums from the blocks again.
  *
- * A lost device, module, hook plan or function gets a substitute if other rows need it. Other rows
- * that belonged to a lost row are dropped. Then it verifies `to` (sj_store_verify) and calls
- * `report` for each finding. Returns SJ_OK even if rows are lost; `*salvaged` says so.
+ * A lost device, module, hook plan or function gets a substitute if other rows need it. Other
+ * rows that belonged to a lost row are dropped. Then it verifies `to` (sj_store_verify) and
+ * calls `report` for each finding. Returns SJ_OK even if rows are lost; `*salvaged` says so.
  *
- * Returns SJ_ENOTFOUND if there is no file `from`, and SJ_EEXIST if there is a file `to`, or a log
- * of one. Returns SJ_ECORRUPT if the header or the schema of `from` cannot be read, or it is not a
- * Sojourn database. Returns SJ_EAGAIN if a process has `from` open with a log, or had a file `to`
- * open that was deleted meanwhile. Returns SJ_EVERSION if a newer Sojourn wrote it; SJ_EFULL,
- * SJ_EIO or SJ_ENOMEM. After an error, there is no file `to`.
+ * Returns SJ_ENOTFOUND if there is no file `from`, and SJ_EEXIST if there is a file `to`, or a
+ * log of one. Returns SJ_ECORRUPT if the header or the schema of `from` cannot be read, or it is
+ * not a Sojourn database. Returns SJ_EAGAIN if a process has `from` open with a log, or has a
+ * deleted file `to` open. Returns SJ_EVERSION if a newer Sojourn wrote it, and SJ_EUNSUPPORTED
+ * if a development version before 0.1.0 did; SJ_EFULL, SJ_EIO or SJ_ENOMEM. After an error,
+ * there is no file `to`.
  *
  * The caller frees `*salvaged` with sj_salvaged_deinit, also after an error. Blocking; no other
  * process may write to `from`. */
@@ -46,7 +48,8 @@ SJ_MUST_CHECK sj_status sj_database_salvage(const char *from, const char *to,
                                             void *context, sj_salvaged *salvaged, sj_error *error);
 void sj_salvaged_deinit(sj_salvaged *salvaged);
 
-/* True if no row is missing or was dropped, and nothing was found. */
+/* True if no row is missing, dropped or substituted, the log was readable, and verifying found
+ * nothing. */
 bool sj_salvaged_is_whole(const sj_salvaged *salvaged);
 
 #endif

@@ -136,6 +136,6 @@ sj_status sj_salvage_repair(sqlite3 *database, sj_salvaged *salvaged, sj_error *
             SJ_TRY(repair_table(database, &salvaged->tables[i], &changes, error));
         }
     }
-    /* adds substitutes that are needed, and drops gaps, after rows were dropped */
+    /* dropped rows may require further substitutes, or leave gaps of lost blocks */
     return run_steps(database, salvaged, error);
 }

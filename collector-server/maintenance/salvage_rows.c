@@ -2,17 +2,18 @@
  *
  * A scan in key order ends with an error at a damaged page. Then the rows after it are read
  * backwards from the end. The range of keys between the two positions is halved again and again.
- * Each half is read from the middle towards its outer end. This finds rows between damaged pages.
- * The widest ranges come first. After MOST_FAILURES failed reads, the rest counts as lost.
+ * Each half is read from the middle towards its outer end. This finds rows between damaged
+ * pages. Ranges are halved in the order in which they were found, so the widest come first.
+ * After MOST_FAILURES failed reads, the rest counts as lost.
  *
- * If the first or the last page is damaged, an index of the table tells the least and the greatest
- * key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after the last
- * known key. In a column that is not the last one, which holds an owner's id, they end
+ * If the first or the last page is damaged, an index of the table tells the least and the
+ * greatest key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after
+ * the last known key. In a column that is not the last one, which holds an owner's id, they end
  * GUESSED_OWNERS after it.
  *
- * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the first
- * column in which its ends differ, if both are integers there. If they differ by one and one of
- * them has no further column, the range is cut at a guess in the next column. */
+ * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the
+ * first column in which its ends differ, if both are integers there. If they differ by one and
+ * one of them has no further column, the range is cut at a guess in the next column. */
 #include "collector-server/maintenance/salvage_rows.h"
 
 #include "collector-server/maintenance/value_order.h"
@@ -34,7 +35,7 @@ typedef struct row_key {
  * excludes all keys that begin with it. */
 typedef struct key_range {
     row_key low, high;
-    bool is_far; /* beyond a guess: not cut at another guess */
+    bool is_far; /* lies beyond a guessed cut, so it is not cut at a guess again */
 } key_range;
 
 /* The position where a range is cut: after the keys that begin with the first `column` values of
@@ -63,7 +64,7 @@ typedef struct table_reader {
     int64_t least, most; /* values of the first key column, according to that index */
     int failures;
     int64_t refused, lost_ranges;
-    bool has_wrong_order; /* a scan went backwards: the tree may lead past rows */
+    bool has_wrong_order; /* a scan went backwards, so the damaged tree may hide rows */
 } table_reader;
 
 static bool is_damage(int result)
@@ -222,8 +223,8 @@ static sj_status dup_key(const table_reader *reader, sqlite3_stmt *scan, row_key
     return SJ_OK;
 }
 
-/* Saves the rows of a range until one cannot be read. `*is_read`: all were read. Otherwise, the
- * range becomes the part that was not read. */
+/* Saves the rows of a range until one cannot be read. Sets `*is_read` to true if all were read.
+ * Otherwise, the range becomes the part that was not read. */
 static sj_status read_range(table_reader *reader, key_range *range, bool backwards, bool *is_read)
 {
     sqlite3_stmt *scan = find_scan(reader, range, backwards);
@@ -283,7 +284,8 @@ static sj_status add_range(table_reader *reader, key_range *range)
 static bool guess_cut(const table_reader *reader, const key_range *range, int column,
                       range_cut *cut)
 {
-    const bool ends_below = range->high.count == column + 1; /* all keys begin like `low` */
+    const bool ends_below = range->high.count == column + 1; /* all keys of the range begin like
+                                                              * `low` */
     const row_key *known = ends_below ? &range->low : &range->high;
     const row_key *other = ends_below ? &range->high : &range->low;
     if (range->is_far || other->count != column + 1 || known->count <= column + 1 ||
@@ -361,7 +363,7 @@ static bool make_limit(const table_reader *reader, const row_key *from, int colu
     return true;
 }
 
-/* Reads the two halves of a range from the middle outwards. Queues the rest of each. */
+/* Reads the two halves of a range from the middle outwards. Queues the unread part of each half. */
 static sj_status halve(table_reader *reader, const key_range *range, const range_cut *cut)
 {
     key_range lower = {.is_far = range->is_far || (cut->is_guess && cut->of == &range->high)};

@@ -34,7 +34,7 @@ static sj_status copy_bytes(int from, int to)
     return copied == 0 ? SJ_OK : errno == ENOSPC || errno == EDQUOT ? SJ_EFULL : SJ_EIO;
 }
 
-/* Copies the file `path` with this suffix, if it exists. */
+/* Copies the file `path` with the suffix `end`, if it exists, to `copy` with the same suffix. */
 static sj_status copy_file(const char *path, const char *copy, const char *end, sj_error *error)
 {
     char from_name[SJ_PART_BYTES];
@@ -138,7 +138,7 @@ static sj_status identify(const char *path, sj_salvage_source *source, sj_error 
     int64_t application = 0;
     int64_t version = 0;
     int64_t tables = 0;
-    /* only this can open a file that is shorter than its header says */
+    /* With writable_schema, SQLite can open a file that is shorter than its header says. */
     sqlite3_exec(source->database, "PRAGMA writable_schema=ON; PRAGMA cell_size_check=ON", NULL,
                  NULL, NULL);
     if (source->copy[0] != '\0') {

@@ -119,8 +119,8 @@ static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, con
     return status;
 }
 
-/* Adds conditions for one column to `sql`: a number beyond 62 bits, and for counts and own times
- * also a negative one, or a sum beyond 62 bits. */
+/* Adds conditions to `sql` that are true if a column has numbers out of range: beyond 62 bits.
+ * Counts and own times must also not be negative, nor have a sum beyond 62 bits. */
 static void add_column(sqlite3_str *sql, const char *column, bool is_sum)
 {
     sqlite3_str_appendf(sql, " OR max(\"%w\") > 1 << 62 OR min(\"%w\") < -(1 << 62)", column,

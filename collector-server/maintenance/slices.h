@@ -10,8 +10,9 @@
 
 enum { SJ_BLOCKS_A_SLICE = 16 };
 
-/* sj_slice_begin returns the current time. sj_slice_pause sleeps as long as the transaction that
- * began at that time took, so that other connections can use the database. */
+/* sj_slice_begin returns the current time. sj_slice_pause lets other connections use the
+ * database. It sleeps as long as the transaction that began at that time took, and at least 2
+ * ms. */
 int64_t sj_slice_begin(void);
 void sj_slice_pause(int64_t begun_ns);
 
@@ -27,7 +28,7 @@ SJ_MUST_CHECK sj_status sj_slices_run(sqlite3 *database, const char *sql, int64_
 SJ_MUST_CHECK sj_status sj_slices_delete(sqlite3 *database, const char *sql, int64_t id,
                                          int64_t piece, sj_progress_work work, sj_error *error);
 
-/* Returns free pages to the file system. */
+/* Returns free pages to the file system, in small transactions. Errors as for sj_slices_run. */
 SJ_MUST_CHECK sj_status sj_slices_give_space_back(sqlite3 *database, sj_error *error);
 
 #endif

@@ -48,7 +48,7 @@ typedef struct server_options {
     size_t rule_count;
     unsigned retain_period_s;
     unsigned lost_after_s;
-    sj_quota quota;  /* of each device that has none of its own */
+    sj_quota quota;  /* quota of each device that has no quota of its own */
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* devices that never enrolled may send sessions */
     bool is_config_printed;     /* print the options as a configuration file, and end */
@@ -403,7 +403,7 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
     return sj_http_start(&options, http, error);
 }
 
-/* Logs once why the database's file cannot be written. */
+/* Logs once that the database's file was removed, replaced or overwritten. */
 static void check_database(bool *is_said)
 {
     sj_error error = {0};
@@ -532,7 +532,7 @@ static sj_status start_components(server *components, const server_options *opti
     return start_http(options, components->ingest, &components->http, error);
 }
 
-/* Writes "FILE:LINE: " if `value` is of a line of the configuration file, else "". */
+/* Writes "FILE:LINE: " if `value` comes from a line of the configuration file, else "". */
 static void find_place(const char *value, char *place, size_t capacity)
 {
     place[0] = '\0';

@@ -107,8 +107,8 @@ void sj_block_checker_free(sj_block_checker *checker)
     free(checker);
 }
 
-/* Reads the function numbers of a session, unless they were read already. A module that cannot be
- * read has none. */
+/* Reads the function numbers of a session, unless they were read already. If the row of a module
+ * cannot be read, its functions count as unknown. */
 static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
 {
     known_functions *known = &checker->known;

@@ -182,7 +182,8 @@ sj_status sj_block_files_get(sj_block_files *files, const char *storage, sj_slic
     SJ_TRY(prepare(files, error));
     const bool was_open = files->file_id == place.file_id;
     sj_status status = read_moved(files, &place, error);
-    if (status != SJ_OK && was_open) { /* the number may refer to another file since the open */
+    if (status != SJ_OK && was_open) { /* the file_id may belong to another file since this file
+                                        * was opened */
         close_current(files);
         status = read_moved(files, &place, error);
     }

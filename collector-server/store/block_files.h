@@ -31,12 +31,12 @@ SJ_MUST_CHECK sj_status sj_block_files_new(sqlite3 *database, const char *schema
                                            sj_block_files **files);
 void sj_block_files_free(sj_block_files *files); /* NULL is allowed */
 
-/* Returns the bytes of a block in `*bytes`: `data` if it is not NULL, else what `storage` names.
- * Bytes from a file stay valid until the next call.
+/* Returns the bytes of a block in `*bytes`: `data` if it is not NULL, else the bytes that
+ * `storage` names. Bytes from a file stay valid until the next call.
  *
- * Returns SJ_EIO if the file is missing or cut, and SJ_ECORRUPT if its checksum differs; both
- * sentences name the file and the session. Returns SJ_ENOTFOUND if the block has no bytes, and
- * SJ_ENOMEM. */
+ * Returns SJ_EIO if `storage` names no file, or the file is missing or too short. Returns
+ * SJ_ECORRUPT if the checksum differs. The sentence names the file and the session. Returns
+ * SJ_ENOTFOUND if the block has no bytes, and SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_files_get(sj_block_files *files, const char *storage,
                                            sj_slice data, sj_slice *bytes, sj_error *error);
 

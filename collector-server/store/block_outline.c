@@ -20,8 +20,8 @@ size_t sj_block_outline_budget(const sj_block_header *header, size_t block_bytes
                                                            : SJ_BLOCK_OUTLINE_MOST_BYTES;
 }
 
-/* Returns the unit in ticks: all times of the outline, relative to the block's first time, are
- * multiples of it. */
+/* Returns the unit of the outline's times, in ticks. All times, relative to the block's first
+ * time, are multiples of it. */
 static uint64_t find_unit(const sj_outline *outline, const sj_block_header *header)
 {
     const uint64_t step = header->clock_step > 1 ? header->clock_step : 1;

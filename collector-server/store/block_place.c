@@ -94,8 +94,9 @@ static sj_status keep_in_folder(const char *address, const sj_place_file *file, 
                                   : fail_file(error, address, "(a file of blocks)");
 }
 
-/* True if the name is one of a file of blocks. A database from an unknown source could name any
- * file, and its import would read that file. So only such names, in a marked folder, are opened. */
+/* True if `name` can be the name of a file of blocks. A database from an unknown source could
+ * name any file, and its import would read that file. So only such names, in a marked folder,
+ * are opened. */
 static bool is_of_blocks(const char *name)
 {
     const char *end = strrchr(name, '.');

@@ -18,8 +18,9 @@ typedef struct sj_block_place_kind {
     const char *name; /* as in the table block_places */
     /* Makes an existing place usable. Returns SJ_EINVAL, SJ_EIO or SJ_EFULL. */
     sj_status (*prepare)(const char *address, sj_error *error);
-    /* Creates a file that did not exist, and locks it until it is closed. Meanwhile `remove` treats
-     * it as in use. */
+    /* Creates a file that did not exist, and locks it until it is closed. Meanwhile `remove`
+     * treats it as in use. Returns SJ_EAGAIN if another process deleted the file at once;
+     * SJ_EINVAL, SJ_EFULL or SJ_EIO. */
     sj_status (*create)(const char *address, const char *name, sj_place_file *file,
                         sj_error *error);
     sj_status (*append)(const sj_place_file *file, sj_slice bytes, sj_error *error);

@@ -213,8 +213,8 @@ static sj_status store_block(block_run *run)
     return SJ_OK;
 }
 
-/* Handles an empty block with the identity of a stored block, because nothing happened between the
- * two. It may still carry the end of its stream, which is noted. */
+/* Handles a duplicate. An empty block can have the numbers of a stored block, because nothing
+ * happened between the two. It may still carry the end of its stream, which is then stored. */
 static sj_status note_end_of_stream(block_run *run)
 {
     const sj_block_header *header = &run->block.header;

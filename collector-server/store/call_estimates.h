@@ -36,9 +36,9 @@ size_t sj_call_estimates_bytes(const sj_call_estimates *estimates);
  * block that has untimed calls. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_estimates_add(sj_call_estimates **estimates, const sj_block *block);
 
-/* sj_call_estimates_restore stores a row of an earlier block. Call it before any block is added, in
- * the order of rising function ids. Returns SJ_ENOMEM. sj_call_estimates_stored returns that row,
- * or one of zeroes. */
+/* sj_call_estimates_restore adds the estimate of a stored row. Call it before any block is
+ * added, by rising function ids. Returns SJ_ENOMEM. sj_call_estimates_stored returns that
+ * estimate, or zeroes if there is none. */
 SJ_MUST_CHECK sj_status sj_call_estimates_restore(sj_call_estimates **estimates,
                                                   const sj_stored_estimate *stored);
 sj_stored_estimate sj_call_estimates_stored(const sj_call_estimates *estimates,

@@ -105,8 +105,9 @@ sj_status sj_database_check_application(int64_t application, const char *path, s
     return sj_fail(error, SJ_ECORRUPT, "%s is a database, but not one of Sojourn", path);
 }
 
-/* Returns SJ_OK for a Sojourn store, with its version; 0 for an empty file. Another process may be
- * creating the store. Its application id is committed with everything else, so it is read last. */
+/* Sets `*version` to the schema version of a Sojourn store, or to 0 for an empty file. Another
+ * process may be creating the store. It commits the application id together with everything
+ * else, so the id is read last. */
 static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
 {
     int64_t application = 0;
@@ -245,7 +246,8 @@ static bool has_log(const char *path)
     return stat(name, &status) == 0 && status.st_size != 0;
 }
 
-/* Returns a URI of the file that says that it does not change. Returns NULL if out of memory. */
+/* Returns a URI that opens the file as immutable. Release with sqlite3_free. Returns NULL if out
+ * of memory. */
 static char *frozen_name(const char *path)
 {
     sqlite3_str *name = sqlite3_str_new(NULL);
@@ -315,8 +317,9 @@ bool sj_database_lacks_log_files(sqlite3 *database)
     return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 }
 
-/* Makes a recording readable by its owner only, whatever the umask. SQLite creates its own files
- * beside the database with the same mode. Ignores errors: the opening that follows reports them. */
+/* Creates the file, if it is missing, so that only its owner can read it, whatever the umask is.
+ * SQLite creates its own files beside the database with the same mode. Ignores errors: the
+ * opening that follows reports them. */
 static void make_private(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -16,21 +16,22 @@ enum {
 
 typedef enum sj_database_mode {
     SJ_DATABASE_READ,  /* read-only, for queries */
-    SJ_DATABASE_WRITE, /* the single writer; the file must exist */
-    SJ_DATABASE_CREATE /* the single writer; a missing file is created */
+    SJ_DATABASE_WRITE, /* for writing; the file must exist */
+    SJ_DATABASE_CREATE /* for writing; a missing file is created */
 } sj_database_mode;
 
 /* Opens a store and sets its pragmas. A writer migrates an older schema in one transaction.
  *
- * Errors: SJ_ENOTFOUND if the file does not exist. SJ_ECORRUPT if it is not a Sojourn store.
- * SJ_EUNSUPPORTED if a development version before 0.1.0 wrote it. SJ_EVERSION if a newer Sojourn
- * wrote it, or if a reader meets an older schema, which a writer must migrate first. SJ_EIO.
+ * Errors: SJ_ENOTFOUND if the file does not exist. SJ_EINVAL if `path` is empty or not a regular
+ * file. SJ_ECORRUPT if it is not a Sojourn store. SJ_EUNSUPPORTED if a development version
+ * before 0.1.0 wrote it. SJ_EVERSION if a newer Sojourn wrote it, or if a reader meets an older
+ * schema, which a writer must migrate first. SJ_EFULL, SJ_EAGAIN, SJ_ENOMEM or SJ_EIO.
  *
  * A writer first renames a log that belongs to another file (foreign_log.h).
  *
  * A reader treats a file on a read-only medium, or in a folder that no user may write to, as
- * unchanging. It returns SJ_EIO if the last changes of such a file are still in its log. The caller
- * closes `*database` with sqlite3_close. */
+ * unchanging. It returns SJ_EIO if the last changes of such a file are still in its log. The
+ * caller closes `*database` with sqlite3_close. */
 SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
                                          sqlite3 **database, sj_error *error);
 
@@ -52,9 +53,9 @@ SJ_MUST_CHECK sj_status sj_database_open_unchanging(const char *path, sqlite3 **
                                                     sj_error *error);
 
 /* Makes the empty file `path` a store of schema `version`, from 1 to sj_database_version(). The
- * store has no log. The connection neither enforces foreign keys nor keeps a journal, because the
- * caller discards a file that was cut. Returns SJ_EIO or SJ_EFULL. The caller closes `*database`
- * with sqlite3_close, also after an error. Blocks. */
+ * store has no log. The connection neither enforces foreign keys nor keeps a journal, because
+ * the caller discards an incomplete file. Returns SJ_EIO or SJ_EFULL. The caller closes
+ * `*database` with sqlite3_close, also after an error. Blocks. */
 SJ_MUST_CHECK sj_status sj_database_create_at(const char *path, int version, sqlite3 **database,
                                               sj_error *error);
 

@@ -366,7 +366,8 @@ sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = sj_store_now_ns();
     const uint64_t delay = delay_ns(store);
-    uint64_t late = 0; /* written because they are due: sessions with `all`, otherwise paths */
+    uint64_t late = 0; /* number of sessions (if `all`) or call paths that this call has written
+                        * because they were due */
     for (size_t i = 0; i < store->session_count; ++i) {
         sj_session_state *state = store->sessions[i];
         if (!state->dirty) {

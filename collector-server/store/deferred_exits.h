@@ -15,7 +15,7 @@
 
 enum {
     SJ_DEFERRED_EXITS_VERSION = 1,
-    SJ_DEFERRED_EXITS_TAIL_CALLS = 2, /* a version */
+    SJ_DEFERRED_EXITS_TAIL_CALLS = 2, /* version of lists with tail calls */
     SJ_DEFERRED_EXITS_ENTRY_MAX_BYTES = 42
 };
 

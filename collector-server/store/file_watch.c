@@ -26,7 +26,8 @@ static int read_mode(void *context, int count, char **values, char **names)
     return 0;
 }
 
-/* Opens the log, if the database has one, so that the connection maps the index. */
+/* Opens the log, if the database has one, so that the connection maps the index. Returns true if
+ * it has one. */
 static bool has_log(sqlite3 *database)
 {
     bool is_wal = false;

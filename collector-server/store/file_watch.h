@@ -1,6 +1,7 @@
-/* Detects that a database's file was written past SQLite while it was open: a copy over it, a
- * truncation, another database in its place. SQLite writes to the file only at checkpoints. So the
- * first bytes and the size stay the same between two checkpoints.
+/* Detects that a program other than SQLite changed a database's file while it was open: it
+ * copied over the file, truncated it, or put another database in its place. SQLite writes to the
+ * file only at checkpoints. So the first bytes and the size stay the same between two
+ * checkpoints.
  *
  * A watch belongs to one connection. One thread at a time. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_FILE_WATCH_H

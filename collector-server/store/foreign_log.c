@@ -91,7 +91,7 @@ static uint32_t page_bytes_of(const uint8_t *header)
     return field == 1 ? 1 << 16 : field;
 }
 
-/* True if the counter of the file is that of a frame, or the one before. */
+/* True if the change counter of the file is that of a frame, or one less than the first. */
 static bool has_near_counter(const log_pages *pages, const uint8_t *header)
 {
     const uint32_t counter = sj_log_word(header + CHANGE_COUNTER);

@@ -23,10 +23,10 @@ SJ_MUST_CHECK sj_status sj_foreign_log_set_aside(const char *path, sj_error *err
  * it, because it changes no file. Thread-safe. Blocks. */
 SJ_MUST_CHECK sj_status sj_foreign_log_check(const char *path, sj_error *error);
 
-/* Writes the note, which says which state of the file the current log began with. `noted` are the
- * salts of the log that was noted last. Does nothing if the current log has the same salts, or if a
- * checkpoint has already changed the file. `file_name` has no symbolic links. Ignores errors:
- * without the note, fewer foreign logs are found. Blocks. */
+/* Writes the note, which says which state of the file the current log began with. `noted` are
+ * the salts of the log that was noted last, and are updated. Does nothing if the current log has
+ * the same salts, or if a checkpoint has already changed the file. `file_name` has no symbolic
+ * links. Ignores errors: without the note, fewer foreign logs are found. Blocks. */
 void sj_log_base_note(const char *file_name, const sj_file_watch *watch, uint32_t noted[2]);
 
 /* Deletes the note if the database has no log. Call it after the database is closed. */

@@ -84,8 +84,9 @@ static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplic
                : status;
 }
 
-/* Applies a frame unless the sender's quota is used up. A session that the quota keeps out is not
- * announced, so the rest of its frames waits with it. */
+/* Applies a frame unless the sender's quota is used up. If the quota refused the frame that
+ * announces a session, the store does not know the session. Later frames of that session then
+ * return SJ_EQUOTA, too, so that their sender keeps them. */
 static sj_status apply_within_quota(sj_store *store, const sj_frame_view *frame, bool *duplicate,
                                     sj_error *error)
 {

@@ -1,11 +1,12 @@
-/* Finds what an ended session sent and the store does not hold. Some frames were refused for good.
- * Others were stored and are gone, for example after a backup was restored during a recording.
+/* Finds what an ended session sent and the store does not hold. Some frames were refused for
+ * good. Others were stored and are gone, for example after a backup was restored during a
+ * recording.
  *
- * Design notes. Lost is what was sent less what is stored. The device counted a part of it itself.
- * The rest is missing: it is added to the session's lost calls, and gaps say where. Each hole in
- * the event numbers of a stream is one gap. Calls missing outside holes, for example at the end of
- * a stream, are one gap of the whole session. All gaps are recomputed whenever aggregates are
- * written, so that late blocks fill them. */
+ * Design notes. Calls that were sent and are not stored are lost. The device counted some of
+ * them itself. The others are missing: they are added to the session's lost calls, and gaps say
+ * where. Each hole in the event numbers of a stream is one gap. Calls missing outside holes, for
+ * example at the end of a stream, are one gap of the whole session. All gaps are recomputed
+ * whenever aggregates are written, so that late blocks fill them. */
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
 

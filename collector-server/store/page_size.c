@@ -27,8 +27,8 @@ static bool run(sqlite3 *database, const char *sql)
     return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* Rewrites the database with another page size, which needs a removed log. 0: keep the page size,
- * and only remove the log. */
+/* Rewrites the database with another page size, which SQLite allows only without a log. 0: keep
+ * the page size, and only remove the log. */
 static void rewrite(sqlite3 *database, int page_bytes, bool with_log)
 {
     char sql[64];

@@ -1,15 +1,15 @@
 /* Design notes
  *
  * Temporary tables shadow the tables of the same names that rebuilding a session changes
- * (rebuild.c). So the same statements recompute the aggregates without writing to the file. SQLite
- * resolves a name without a schema to `temp` first, and prepares all statements again when that
- * changes. Each session is checked in one read transaction, which is rolled back. It shows the
- * blocks and the aggregates of one moment.
+ * (rebuild.c). So the same statements recompute the aggregates without writing to the file.
+ * SQLite resolves a name without a schema to `temp` first, and prepares all statements again
+ * when that changes. Each session is checked in one read transaction, which is rolled back. It
+ * shows the blocks and the aggregates of one moment.
  *
  * Replaying is deterministic, so every difference is an error, except for slow calls. Of equally
  * long calls, the first ones are kept (slow_calls.h). But the order in which blocks of several
- * threads came is not stored. So only the durations of such calls are compared. Slow calls are not
- * compared at all in a session with more functions than it keeps slow calls for. */
+ * threads came is not stored. So only the durations of such calls are compared. Slow calls are
+ * not compared at all if the functions of a session have more of them than the session keeps. */
 #include "collector-server/store/recompute_check.h"
 
 #include "collector-server/store/database.h"

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * The work that a killed collector deferred must not keep the next one from listening. It is done
- * between batches, in a tenth of the time, or at once when the writer is idle
- * (sj_store_maintain). */
+ * The work that a killed collector deferred must not keep the next one from listening. It is
+ * done between batches, in at most a tenth of the writer's time, or at once when the writer is
+ * idle (sj_store_maintain). */
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum {
     VACUUM_PAGES = 256,
-    QUIET_S = 5, /* a running collector has written all aggregates by then */
+    QUIET_S = 5, /* a running collector that is not busy has written all aggregates by then */
     RECOVERY_SLICE_MS = 10,
     IDLE_SLICE_MS = 50, /* maximum wait of a frame that comes while the writer is idle */
     RECOVERY_PAUSE = 9, /* pause for other work, as a multiple of the time that recovery took */

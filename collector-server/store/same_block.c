@@ -1,9 +1,10 @@
 /* Compares two blocks of the same events, and quarantines a block that differs.
  *
  * Recovery cuts blocks again from the ring of a recorder that died. The events are the same, but
- * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree: its
- * time, its function or that it is a LEAVE, how its call ended, and what was lost where. Depths and
- * values follow from those, or the decoder checks them. */
+ * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree in its
+ * time, in its function or that it is a LEAVE, and in how its call ended. Depths follow from
+ * those, and the decoder checks them. Values are not compared. Blocks without events must agree
+ * in their stack frames or in their gaps. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Drops sessions and graphs when memory is short (session_cache.c says why). */
 #include "collector-server/store/store_internal.h"
 
-/* Finds the session used longest ago that may be dropped. With `with_graph`, only sessions whose
- * graph exceeds its limit; otherwise only sessions without a graph. Skips the session used last and
- * sessions that must be written first. Returns session_count if there is none. */
+/* Finds the session used longest ago that may be dropped. With `with_graph`, considers only
+ * sessions with a graph, if memory is over the limit that applies to them. Otherwise considers
+ * only sessions without a graph. Skips the session used last, and sessions whose aggregates the
+ * next commit must write. Returns session_count if there is none. */
 static size_t find_oldest(const sj_store *store, bool with_graph)
 {
     size_t oldest = store->session_count;

@@ -32,8 +32,8 @@ typedef struct sj_stream_state {
     int64_t first_enter_ns;
     int64_t last_leave_ns;
     uint32_t max_depth;
-    /* The finest timeline steps that blocks added to since the coarser ones were computed.
-     * steps_end 0: none. */
+    /* Range of the finest timeline steps that blocks added to since the coarser steps were
+     * computed. steps_end 0: none. */
     uint64_t first_step, steps_end;
 } sj_stream_state;
 
@@ -105,8 +105,8 @@ typedef struct sj_session_state {
     /* sessions.aggregates_valid_before_block, as loaded. 0: not set, so that uncounted_blocks is
      * complete. */
     int64_t stored_uncounted_from;
-    /* Rising ids of the blocks that no row counts, of those that came since the state was loaded or
-     * written. */
+    /* Rising ids of the blocks that came since the state was loaded or written, and that no row
+     * counts. */
     int64_t *uncounted_blocks;
     size_t uncounted_count, uncounted_capacity;
     sj_session_totals totals;
@@ -134,7 +134,8 @@ typedef struct sj_session_state {
 } sj_session_state;
 
 /* Loads the state of a stored session, without its call graph. The graph may later have
- * `most_paths` call paths. Returns SJ_ENOTFOUND. */
+ * `most_paths` call paths. Returns SJ_ENOTFOUND if there is no such session, SJ_ENOMEM, or an
+ * error of the database. */
 SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
                                               uint32_t most_paths, sj_session_state **state,
                                               sj_error *error);
@@ -150,7 +151,8 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
 /* Estimates the memory of a state in bytes. */
 size_t sj_session_state_bytes(const sj_session_state *state);
 
-/* Reads the call paths back, unless they are loaded. Returns SJ_ECORRUPT. */
+/* Reads the call paths back, unless they are loaded. Returns SJ_ECORRUPT if they cannot be read
+ * back, SJ_ENOMEM, or an error of the database. */
 SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
                                               sj_error *error);
 
@@ -170,8 +172,8 @@ SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_sta
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
 
-/* Drops the streams whose rows a ROLLBACK TO removed. The next new streams of any session get their
- * ids. */
+/* Drops the streams whose rows a ROLLBACK TO removed, because the next new streams of any
+ * session get their ids. */
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 

@@ -2,10 +2,10 @@
  * their end was lost.
  *
  * Design notes. The time of receipt of a session is noted at most every RECEIPT_STEP_S. A silent
- * session ends as "lost contact". No session ends this way before the store has been open for
- * as long, because the store itself may have been away. Holes in the session's event numbers are
- * counted then (missing_calls.c). Its streams stay open, because the device may only have been
- * away. With the next frame, the session is being recorded again. */
+ * session ends as "lost contact". No session ends this way before the store has been open for as
+ * long, because the store itself may have been away. When a session ends this way, the holes in
+ * its event numbers are counted (missing_calls.c). Its streams stay open, because the device may
+ * only have been away. With the next frame, the session is being recorded again. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>

@@ -19,7 +19,8 @@ typedef struct sj_statements {
     bool met_damage; /* SQLite found the file damaged; the code that reads the flag clears it */
 } sj_statements;
 
-/* Prepares all statements. Returns SJ_EIO, and names the statement that does not fit the schema. */
+/* Prepares all statements. Returns SJ_EIO or SJ_ENOMEM, and names the statement that does not
+ * fit the schema. */
 SJ_MUST_CHECK sj_status sj_statements_prepare(sj_statements *statements, sqlite3 *database,
                                               sj_error *error);
 void sj_statements_finalize(sj_statements *statements);
@@ -47,8 +48,8 @@ static inline sqlite3_stmt *sj_sql_row(sj_statements *statements, sj_statement w
 
 void sj_sql_reset(sj_statements *statements, sj_statement which);
 
-/* Each statement NAME has these generated functions. They take a sj_NAME_binds if the statement has
- * parameters. The macros make one of ".parameter = value".
+/* Each statement NAME has these generated functions. They take a sj_NAME_binds if the statement
+ * has parameters. The macros build it from initialisers such as ".session_id = 1".
  *
  *   sj_run_NAME    runs a statement that returns no rows
  *   sj_get_NAME    reads one number as sj_sql_get_number does

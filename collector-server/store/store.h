@@ -37,7 +37,8 @@ typedef struct sj_store_options {
     /* Number of call paths beyond which the rarest are folded, down to half of it. 0:
      * SJ_PATH_BUDGET. */
     uint32_t path_budget;
-    uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: never */
+    uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: they
+                                   * never lag */
     /* seconds without a frame after which sessions end as "lost contact"; 0: never */
     uint32_t lost_after_s;
     sj_quota quota; /* the quota of a device that has none of its own, device_quota.h */
@@ -50,23 +51,23 @@ typedef struct sj_store_counters {
 
 /* Opens the file. Aggregates that a killed collector had deferred are recomputed at once if
  * `aggregates_delay_ms` is 0. Otherwise sj_store_recover and sj_store_maintain recompute them
- * later, and a session that receives frames at its next aggregates. So a collector that restarts
- * with a thousand active sessions accepts frames immediately. Returns SJ_ENOMEM, SJ_EIO,
- * SJ_ENOTFOUND, SJ_EVERSION or SJ_ECORRUPT. */
+ * later. For a session that receives frames, they are recomputed when its aggregates are next
+ * written. So a collector that restarts with a thousand active sessions accepts frames
+ * immediately. Returns SJ_ENOMEM, SJ_EIO, or an error of sj_database_open. */
 SJ_MUST_CHECK sj_status sj_store_open(const sj_store_options *options, sj_store **store,
                                       sj_error *error);
 void sj_store_close(sj_store *store);
 SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
 
-/* Stores one frame, of any type up to SJ_FRAME_UNHOOKED. A `sender` of NULL is this process. Sets
- * `*duplicate`, and returns SJ_OK, if the frame was stored before.
+/* Stores one frame of a type that frame_handlers.h lists. A `sender` of NULL is this process.
+ * Sets `*duplicate`, and returns SJ_OK, if the frame was stored before.
  *
  * Refuses a frame that is corrupt, contradicts a stored frame, refers to something unknown or
  * belongs to another sender. It then returns SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_EEXIST,
  * SJ_EUNSUPPORTED, SJ_ENOTFOUND or SJ_EINVAL. A refusal changes nothing except the record of
- * refusals, and the batch continues. Returns SJ_EQUOTA if the sender's quota is used up for today;
- * the sender must keep the frame, and the batch continues. If sj_store_ends_batch is true for the
- * result, the caller rolls back. */
+ * refusals, and the batch continues. Returns SJ_EQUOTA if the sender's quota is used up for
+ * today; the sender must keep the frame, and the batch continues. If sj_store_ends_batch is true
+ * for the result, the caller rolls back. */
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 
@@ -95,9 +96,9 @@ void sj_store_recover(sj_store *store);
  * same name in modules of the same file name, in any build. Thread-safe. */
 int64_t sj_store_symbol_key(const char *module_path, const char *name);
 
-/* Both return functions.symbol_key of a function without a name. The code key is equal for
- * functions with the same code in modules of the same file name. The address key identifies one
- * function of one build. Thread-safe. */
+/* sj_store_code_key and sj_store_address_key return functions.symbol_key of a function without a
+ * name. The code key is equal for functions with the same code in modules of the same file name.
+ * The address key identifies one function of one build. Thread-safe. */
 int64_t sj_store_code_key(const char *module_path, uint64_t fingerprint);
 int64_t sj_store_address_key(sj_slice build_id, uint64_t offset);
 

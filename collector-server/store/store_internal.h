@@ -58,8 +58,8 @@ struct sj_store {
     uint8_t *scratch;
     size_t scratch_capacity;
     sj_store_counters counters; /* include the calls of the open batch */
-    int wal_pages;              /* size of the log at the last commit */
-    uint64_t wal_inode;         /* inode of the log at the first commit; 0: no commit yet */
+    int wal_pages;              /* size of the log at the last commit, in pages */
+    uint64_t wal_inode;         /* inode of the log at the last commit; 0: no commit yet */
     sj_file_watch watch;
     uint32_t noted_log[2]; /* salts of the log whose base was noted last: foreign_log.h */
     uint64_t aggregates_delay_ns;
@@ -114,13 +114,14 @@ bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t u
  * aggregates. */
 void sj_store_forget_sessions(sj_store *store, bool only_borrowed);
 
-/* True if a session has a call graph in memory, or may get one. */
+/* True if a session has a call graph in memory, or may get one. In the latter case, counts the
+ * memory of a new graph. */
 bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 
 /* Drops the graph and totals of a session. They are rebuilt from its blocks. */
 void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 
-/* True if the session has a graph and memory is over the limit for such a session. */
+/* True if the memory of all sessions is over the limit that applies to this session. */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
 /* Drops graphs, and then sessions, that were used longest ago, until the rest fits. Keeps the
@@ -183,9 +184,10 @@ SJ_MUST_CHECK sj_status sj_store_write_or_quarantine(sj_store *store, sj_session
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
                                                sj_error *error);
 
-/* Writes the aggregates of the sessions that must be written or have waited longest, as part of a
+/* Writes the aggregates of the sessions that have ended or whose delay has passed, as part of a
  * commit. For the other sessions, notes which block their rows do not count. With `all`, every
- * session is due. Writes at most as many sessions as one commit should. */
+ * session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
+ * sessions do not count. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
 /* Drops the cached state sessions[place]. */
@@ -237,8 +239,8 @@ SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, 
 
 /* sj_store_unite_functions writes `*united`, a copy of `block` in which each function has one
  * number, for the aggregates. The copy borrows from `block` and the store until the next block.
- * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need the
- * session's modules. SJ_ENOMEM. */
+ * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need
+ * the session's modules. They return SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state,
                                                  const sj_block *block, sj_block *united);
 SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,
@@ -289,7 +291,7 @@ typedef struct sj_stack_context {
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
                                 uint32_t count, sj_stack_frame *frames);
 
-/* The place of a report of the monitor "zombies". Texts are borrowed. */
+/* The columns of a report of the monitor "zombies". Texts are borrowed. */
 typedef struct sj_zombie_row {
     int64_t report_id;
     int64_t session_id;
@@ -298,8 +300,8 @@ typedef struct sj_zombie_row {
     const char *kind;
 } sj_zombie_row;
 
-/* Stores such a report. `payload` is a JSON object. A key that is missing or of another type counts
- * as 0 or "". */
+/* Stores a report of the monitor "zombies". `payload` is a JSON object. A key that is missing or
+ * of another type counts as 0 or "". */
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
 

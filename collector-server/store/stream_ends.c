@@ -1,10 +1,11 @@
-/* Ends streams whose recorder could not end them. The recorder was killed, or the streams are parts
- * that a flight dump was cut from. When the session ends, the store adds a block that ends their
- * open calls, as open. So every reader counts these calls up to the last known moment.
+/* Ends streams whose recorder could not end them. The recorder was killed, or the streams are
+ * parts that a flight dump was cut from. When the session ends, the store adds a block that ends
+ * their open calls, as open. So every reader counts these calls up to the last known moment.
  *
- * Design notes. A stream may be followed by another one of its thread: the rest of a killed
- * recorder's stream is salvaged as one. Such a stream ends at its own last event, because time
- * would count twice otherwise. Calls deeper than a key-frame can hold stay without an end. */
+ * Design notes. Another stream of the same thread may follow: the rest of a killed recorder's
+ * stream is salvaged as another stream. Then the earlier stream ends at its own last event,
+ * because time would count twice otherwise. Calls deeper than a key-frame can hold stay without
+ * an end. */
 #include "collector-server/store/store_internal.h"
 #include "proto/callgraph/stack_walk.h"
 
@@ -103,7 +104,8 @@ static sj_status store_end(sj_store *store, const sj_block_header *last, const s
     return status;
 }
 
-/* Ends one stream, not before `known_ticks`. Increments `*count` if a block was stored. */
+/* Ends one stream at `known_ticks`, or at its own last event if that is later or another stream
+ * follows. Increments `*count` if a block was stored. */
 static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_ticks,
                             uint32_t *count, sj_error *error)
 {

@@ -12,7 +12,8 @@ static bool is_same_module(const sj_module_range *one, const sj_module_range *ot
     return one->first_function_id == other->first_function_id;
 }
 
-/* Returns the lowest number of the function with this number. */
+/* Returns the lowest of the numbers that the device gave to the function with the number
+ * `function`. */
 static uint32_t first_number(const sj_session_state *state, uint32_t function)
 {
     const sj_module_range *own = NULL;

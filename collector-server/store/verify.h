@@ -40,10 +40,10 @@ typedef struct sj_verified {
 SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options *options,
                                         sj_verified *verified, sj_error *error);
 
-/* Rebuilds all aggregates of a session from its blocks, in one transaction: call paths, functions,
- * edges, streams, slow calls and timeline. Includes aggregates that its collector did not write
- * yet. Returns SJ_ENOTFOUND, or SJ_EUNSUPPORTED if the session has profiles, which came as
- * aggregates. */
+/* Rebuilds all aggregates of a session from its blocks, in one transaction: call paths,
+ * functions, edges, streams, slow calls and timeline. Includes aggregates that its collector did
+ * not write yet. Returns SJ_ENOTFOUND if there is no such session. Returns SJ_EUNSUPPORTED if
+ * the session has profiles, which came as aggregates. Returns SJ_EIO, SJ_ENOMEM or SJ_EFULL. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 
 /* Like sj_store_rebuild, in a transaction that the caller began and ends. */
