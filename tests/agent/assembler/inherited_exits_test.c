@@ -16,7 +16,7 @@ typedef struct step {
     uint64_t stack;
 } step;
 
-/* Feeds the records of a thread up to its end; returns the counters. */
+/* Feeds the records of a thread, then ends the thread. Returns the counters. */
 static sj_assembler_counters feed(bool is_forked, uint64_t lost, const step *steps, size_t count)
 {
     sj_block_encoder *encoder;

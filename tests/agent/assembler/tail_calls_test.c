@@ -1,5 +1,5 @@
-/* Calls that end by a jump to another function, with other records at each place where they can
- * come between. Each test feeds a short sequence of records and checks the blocks. */
+/* Tests tail calls, with other records at each place where they can come in between. Each test
+ * feeds a short sequence of records and checks the blocks. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/tail_calls.h"
 #include "tests/support/assembler_check.h"
@@ -338,7 +338,7 @@ static void drops(story *told)
 {
     enter(told, 2, CALL);
     jump(told, 2, CALL);
-    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* no record is missing */
+    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* a wait loses no record */
     enter(told, 3, CALL);
     jump(told, 3, CALL);
     feed(told, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, 1);
@@ -414,7 +414,8 @@ static uint32_t deepest(const story *told)
     return deepest;
 }
 
-/* A state machine of many states in random order: few calls stay open, and each call is stored. */
+/* Runs a state machine of many states in random order. Few calls stay open, and each call is
+ * stored. */
 static void chains_of_a_million_calls_are_folded(void **state)
 {
     enum { CALLS = 1000000, STATES = 200 };

@@ -1,6 +1,6 @@
-/* Runs random programs whose calls are counted in part. Call paths, counts and callers, computed
- * from the records in the arena, equal those of a recording that times every call. So do the times
- * of paths whose calls are all timed. */
+/* Runs random programs in which some calls are counted instead of timed. Call paths, counts and
+ * callers, computed from the records in the arena, equal those of a recording that times every
+ * call. So do the times of paths whose calls are all timed. */
 #include "agent/drain/untimed_records.h"
 #include "proto/callgraph/callgraph.h"
 #include "tests/agent/drain/record_places.h"
@@ -131,7 +131,7 @@ static sj_callgraph *make_graph(const call_trace *trace, uint32_t block_events)
     return graph;
 }
 
-/* `is_exact`: no exception ends a timed call at an estimated time. */
+/* `is_exact`: true if no exception ends a timed call at an estimated time. */
 static void compare_paths(const sj_callgraph *exact, const sj_callgraph *found, uint32_t counted,
                           bool is_exact)
 {

@@ -9,7 +9,7 @@
 
 typedef struct record_places {
     sj_record *list; /* allocated by the test */
-    size_t count;    /* slots in use, with the last one */
+    size_t count;    /* slots in use, including a partly filled last slot */
     uint32_t part;   /* short records in the last slot; 0: the slot is complete */
 } record_places;
 
