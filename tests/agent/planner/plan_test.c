@@ -308,7 +308,6 @@ static void flags_are_kept_where_they_are_read_only(void **state)
     sj_plan_free(&plan);
 }
 
-/* A library also calls its own functions through its tables. */
 /* Browsers have hundreds of megabytes that are in no known function. */
 static void a_large_text_without_rules_is_not_read_for_the_flags(void **state)
 {

@@ -27,7 +27,7 @@ typedef struct scene {
 } scene;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool yielding_lock; /* like the locks of tcmalloc: waiting threads make calls */
+static atomic_bool yielding_lock; /* waiting threads make system calls, as with tcmalloc's locks */
 static scene *shared;
 
 static void *hold_lock(void *argument)
