@@ -1,4 +1,5 @@
-/* Costs of calls: their own, their callees', and those of calls whose exits were not seen. */
+/* Tests the costs of calls: their own, their callees', and those of calls whose exits were not
+ * seen. */
 #include "agent/assembler/call_costs.h"
 
 #include <setjmp.h>

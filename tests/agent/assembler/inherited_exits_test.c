@@ -1,4 +1,4 @@
-/* Exits of calls that the parent entered before it forked the process. */
+/* Tests the exits of calls that the parent entered before it forked the process. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"

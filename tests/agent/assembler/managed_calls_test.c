@@ -1,5 +1,5 @@
-/* Managed records, alone and among native ones. Each test feeds a short sequence of records and
- * checks the calls in the blocks. A random program is fed at once and one record at a time. */
+/* Tests managed records, alone and among native ones. Each test feeds a short sequence of records
+ * and checks the calls in the blocks. A random program is fed at once and one record at a time. */
 #include "agent/assembler/assembler.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"

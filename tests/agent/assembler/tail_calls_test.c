@@ -301,9 +301,9 @@ static void head_that_widens(story *told)
     enter(told, 2, CALL);
     tail_call(told, 2, 3, CALL);
     tail_call(told, 3, 4, CALL);
-    tail_call(told, 4, 4, CALL); /* 4 is the head */
+    tail_call(told, 4, 4, CALL); /* the call of 4 becomes the head of the chain (tail_calls.h) */
     tail_call(told, 4, 5, CALL);
-    tail_call(told, 5, 3, CALL); /* 3 is outside of the head */
+    tail_call(told, 5, 3, CALL); /* 3 precedes the head, so 3 becomes the head */
     tail_call(told, 3, 5, CALL);
     leave(told, 5, CALL);
 }

@@ -510,7 +510,8 @@ static void a_call_that_an_exception_leaves_ends_with_the_runtime_above_it(void 
     enter(f, 100, OUTER, STACK);
     enter(f, 110, INNER, STACK - 16);
     enter(f, 120, UNWINDS, STACK - 64);
-    leave(f, 130, INNER, SJ_MANAGED_PASSED); /* written after UNWINDS, if that was held back */
+    /* if the filter has held UNWINDS back, it writes this exit after UNWINDS */
+    leave(f, 130, INNER, SJ_MANAGED_PASSED);
     leave(f, 140, UNWINDS, STACK - 64);
     leave(f, 150, OUTER, STACK);
     assert_passed(passed_count - 2, SJ_RECORD_LEAVE, UNWINDS);

@@ -22,7 +22,7 @@ enum {
 /* The records that the probes of a thread have written. */
 typedef struct thread_places {
     record_places places;
-    uint64_t whole_stack; /* stack address of the last whole record */
+    uint64_t whole_stack; /* stack address of the last full-size record */
 } thread_places;
 
 static void put_whole_at(thread_places *to, const sj_record *record, uint64_t stack)
@@ -72,7 +72,7 @@ static void write_places(const call_trace *trace, uint32_t counted, uint64_t *ra
     }
 }
 
-/* Returns the trace as whole records, with the times that the decoder gives them. */
+/* Returns the trace as full-size records, with the times that the decoder gives them. */
 static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_t seed)
 {
     uint64_t random = seed;

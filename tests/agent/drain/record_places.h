@@ -1,4 +1,5 @@
-/* Record slots of a chunk as probes fill them: whole records, and four short ones in a slot. */
+/* Record slots of a chunk as probes fill them: full-size records, and up to four short ones in a
+ * slot. */
 #ifndef SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 #define SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 

@@ -38,8 +38,7 @@ static const sj_thread_slot *watched; /* copied at each offer: the state after a
 static sj_thread_slot left_slot;
 static unsigned pause_event; /* number of the event after the latest of these gaps */
 
-/* The linker redirects the drain's calls to these functions. They make blocks short and refuse
- * blocks on demand. */
+/* The linker redirects the drain's calls here: blocks are short, and are refused on demand. */
 sj_status __real_sj_assembler_new(const sj_assembler_options *options,
                                   const sj_assembler_sink *sink, sj_assembler **assembler);
 sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
@@ -147,8 +146,7 @@ static void read_all(fixture *f)
     assert_int_equal(sj_thread_drain_read(f->drained, SJ_READ_ALL, 1, &records), SJ_OK);
 }
 
-/* Blocks 1 and 2 hold entries, block 3 entries and endings, block 4 endings, block 5 endings and
- * the exit. */
+/* Blocks 1 to 3 hold entries, blocks 3 to 5 hold endings, and block 5 also holds the exit. */
 static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
 {
     fixture *f = *state;
@@ -408,8 +406,7 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(unsent_calls(f), 0);
 }
 
-/* The counted calls need the full-size record before them for decoding. A killed recorder had read
- * that record already. */
+/* A killed recorder had read the full-size record that these calls need for decoding. */
 static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
 {
     fixture *f = *state;
@@ -514,8 +511,7 @@ static void receivers_tell_whose_hooks_are_theirs(void **state)
     assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
 }
 
-/* Writes the entries of two nested calls of FUNCTION at 1,000 ticks, and unhooks FUNCTION + 1 at
- * 1,500. */
+/* Writes two nested entries of FUNCTION at 1,000, and unhooks FUNCTION + 1 at 1,500. */
 static void free_next_function(fixture *f)
 {
     static const uint32_t freed = FUNCTION + 1;

@@ -13,7 +13,7 @@ static sj_unhooked_set *freed;
 static uint32_t changes_at_resumption;
 static bool is_free_at_resumption;
 static bool other_is_free_at_resumption;
-static bool is_free_at_change; /* is_free_at_resumption, at the first change */
+static bool is_free_at_change; /* true if FREED is free at the first change */
 static sj_hook_change written[2];
 static uint32_t refused;
 static bool hooking_fails;

@@ -221,7 +221,8 @@ static void methods_are_recorded_again_when_functions_are_refused(void **state)
     assert_int_equal(toggles, 1);
     assert_int_equal(method_toggles, 2);
     assert_true(last_on);
-    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1); /* it is the refusal */
+    /* the refused decision */
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
 }
 
 /* The time that a runtime needs to change methods is paid back before the methods are recorded

@@ -581,8 +581,7 @@ static void a_method_that_keeps_its_probes_is_muted(void **state)
     assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 0);
 }
 
-/* Methods of hidden classes cannot lose their probes. They are muted even if values are recorded
- * and however often they are called. */
+/* Methods of hidden classes keep their probes, so they are muted even if values are recorded. */
 static void methods_of_hidden_classes_are_muted(void **state)
 {
     fixture *f = *state;

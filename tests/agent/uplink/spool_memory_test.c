@@ -127,7 +127,8 @@ static bool run(uint64_t n)
     return failed;
 }
 
-/* Fails an allocation while an existing spool is opened, as after a restart. */
+/* Opens and uses an existing spool, as after a restart, while allocation `n` fails. Returns true if
+ * an allocation failed. */
 static bool run_reopening(uint64_t n)
 {
     fate fates[FRAMES];

@@ -285,8 +285,8 @@ static bool apply(const step *done, outcome what)
     return true;
 }
 
-/* Builds the image of a crash after `crash` steps. Seed 0 keeps all writes. Marks the frames that
- * are whole. */
+/* Builds the image of a crash after `crash` steps. Seed 0 keeps all writes. Writes to `is_whole`
+ * which frames are whole. */
 static void make_image(size_t crash, uint32_t seed, bool *is_whole)
 {
     uint32_t random = seed * 7919 + (uint32_t)crash;

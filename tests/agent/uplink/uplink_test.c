@@ -438,7 +438,8 @@ static void what_the_collector_has_lost_is_announced_again(void **state)
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
-    expect_question(one, SJ_FRAME_BLOCK, &message); /* It refers to an unknown description. */
+    /* refused again, although everything was announced */
+    expect_question(one, SJ_FRAME_BLOCK, &message);
     reply(one, message, unknown, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_BLOCK);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);

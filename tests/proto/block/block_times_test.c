@@ -94,7 +94,7 @@ static void round_trip(timed_block *made, uint32_t step, uint32_t expected_step)
     stream_check(&input, &block, SJ_WANT_ALL);
 }
 
-/* Each packing is best for gaps up to one of these numbers of steps. */
+/* Gaps up to these numbers of steps are packed into 2, 4 and 8 bits. */
 static const uint32_t most_steps[PACKINGS] = {2, 14, 200};
 
 static void a_long_gap_at_any_place_round_trips(void **state)

@@ -33,8 +33,7 @@ static uint32_t oracle_find(const oracle_tree *oracle, uint32_t parent, uint32_t
     return 0;
 }
 
-/* Adds up the calls that have ended and are marked in `counted`; NULL: all calls that have
- * ended. */
+/* Adds up the ended calls that are marked in `counted`; NULL: all ended calls. */
 static oracle_tree oracle_make(const call_trace *trace, const bool *counted, const bool *untrusted)
 {
     oracle_tree made = {.paths = calloc(trace->call_count + 1, sizeof(oracle_path)), .count = 1};
@@ -96,8 +95,7 @@ static void assert_is_histogram(const sj_path_histogram *held, const sj_histogra
     sj_histogram_deinit(&sum);
 }
 
-/* Checks that every node with calls is a path of the oracle with the same figures, and that no path
- * is missing. */
+/* Checks that the graph has the paths of the oracle, with the same figures. */
 static void assert_graph_is(const sj_callgraph *graph, const oracle_tree *oracle)
 {
     const uint32_t count = sj_callgraph_node_count(graph);
@@ -138,8 +136,7 @@ typedef struct call_row {
     uint32_t function, depth, ending, flags;
 } call_row;
 
-/* The rows that a store would hold, by call index. Exits in later blocks complete them in any
- * order. */
+/* The rows that a store would hold, by call index. Later exits complete them in any order. */
 typedef struct call_table {
     call_row *rows;
     sj_callgraph *graph;
@@ -227,7 +224,7 @@ static void assert_row_is(const call_row *row, const trace_call *call)
     }
 }
 
-/* Returns the indexes of all CALLS blocks in random order, which the caller frees. */
+/* Returns the indexes of all CALLS blocks in random order. The caller frees them. */
 static size_t *shuffled_blocks(const block_store *store, uint64_t seed, size_t *count)
 {
     size_t *order = malloc((store->count + 1) * sizeof(*order));
@@ -408,9 +405,8 @@ static void test_a_lost_block_takes_only_its_own_calls_and_shows(void **state)
     }
 }
 
-/* Calls that were open across the missing part of refused blocks are flagged, and no other calls. A
- * call has its entry and its exit, unless more calls were open at a border of a block than half a
- * block can hold. */
+/* Only calls that were open across the missing part of refused blocks are flagged. Calls are stored
+ * completely, unless more are open at the border of a block than half a block holds. */
 static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
 {
     (void)state;
@@ -431,7 +427,7 @@ static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
         assert_true(store.refused > 0);
         bool *counted = calloc(trace.call_count, sizeof(*counted));
         bool *untrusted = calloc(trace.call_count, sizeof(*untrusted));
-        uint64_t last = trace.call_count * 2; /* the last event that arrived */
+        uint64_t last = trace.call_count * 2; /* last event that arrived */
         for (; !held[last]; last--) {
         }
         for (size_t c = 0; c < trace.call_count; c++) {
@@ -737,8 +733,7 @@ static void test_stored_nodes_come_back(void **state)
     }
     assert_graph_is(table.graph, &truth);
     sj_path_node bad = sj_callgraph_node(table.graph, 1);
-    /* the node exists already */
-    assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT);
+    assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT); /* a known node */
     bad.parent = sj_callgraph_node_count(table.graph);
     assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT);
     table_free(&table);

@@ -179,7 +179,7 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
     sj_path_nodes_deinit(&paths);
 }
 
-/* Each search may change where the next search begins. All paths must still be found. */
+/* Each search moves its path to the place where the search began. All paths must still be found. */
 static void test_paths_are_found_whoever_was_asked_for_last(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void run_both(char *const *arguments, test_recorder_fault fault, bool fol
     assert_int_equal(traced.status, 0);
 }
 
-/* Counts the records of one function, of all threads, in one arena. */
+/* Counts the records of all threads in one arena. Writes the arena's state to `*state`. */
 static void count_records(uint32_t arena_number, tally *sum, uint32_t *state)
 {
     char path[256];

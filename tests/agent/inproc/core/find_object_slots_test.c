@@ -13,7 +13,7 @@
 enum { PAGE = 4096, STEP = 1 << 20, WORD = 0x100, ENTRIES = 3 };
 
 sj_agent_state sojourn_agent_state;
-void *sj_find_object_real; /* NULL: dl_iterate_phdr is enough */
+void *sj_find_object_real; /* as if the loader had no _dl_find_object */
 
 void sj_arch_init_entry(void)
 {

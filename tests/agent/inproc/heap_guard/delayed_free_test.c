@@ -189,7 +189,8 @@ static void a_copy_of_an_object_is_not_a_block(void **state)
     assert_int_equal(atomic_load(&region->counters.uses), 1);
 }
 
-/* There are more objects than places in the hash table: each kept object is found, and no other. */
+/* There are more objects than slots in the hash table. Each kept object is found, and no other
+ * object. */
 static void all_kept_objects_are_found(void **state)
 {
     (void)state;

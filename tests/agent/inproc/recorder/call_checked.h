@@ -11,7 +11,7 @@ extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
 
-/* Returns different flags for different numbers. */
+/* Returns a combination of flags. Consecutive numbers give different ones. */
 static inline uint64_t some_flags(uint32_t number)
 {
     return 0x202 | (number & 1) | (number & 4) | (number & 2) << 9 | (number & 8) << 3 |

@@ -220,7 +220,7 @@ static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
 }
 
 /* Calls a probe with an object as argument `receiver`, over several chunks, and checks each record.
- * The object's first word comes before the entry, with the same stack pointer. NULL and odd
+ * The object's first word comes before the entry, with the same stack pointer. NULL and unaligned
  * pointers give no value. `runtimes`: sj_link_runtime bits of the recording. */
 static inline void store_receivers(const char *directory, uint8_t receiver, uint32_t runtimes)
 {
@@ -265,9 +265,9 @@ static inline void store_receivers(const char *directory, uint8_t receiver, uint
     CHECK(counts[SJ_RECORD_LEAVE] == CALLS + NO_OBJECT);
 }
 
-/* Calls a probe that records a text, a real number and a whole number, over several chunks. Two
- * other arguments precede each of them. Checks each record. `reads`: true if the recorder can read
- * texts here. */
+/* Calls a probe that records a text, a real number and a whole number, over several chunks, and
+ * checks each record. SHIFT other whole arguments come first. `reads`: true if the recorder can
+ * read texts here. */
 static inline void store_values(const char *directory, bool reads)
 {
     enum { CALLS = SJ_CHUNK_RECORDS / 3, CHUNKS = 6, FUNCTION = 78, SHIFT = 2 };

@@ -674,7 +674,8 @@ static void judge_between_marks(const char *directory)
     free(changes);
 }
 
-/* Values are idle only if nothing else reads the values of the function. */
+/* A value is not recorded if only rules that change calls need it and their conditions do not match
+ * it. */
 static void leave_idle_values_out(const char *directory)
 {
     enum { FUNCTION = 5 };

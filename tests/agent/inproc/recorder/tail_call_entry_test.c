@@ -76,7 +76,7 @@ static void start_with_chunks(const char *directory, uint32_t chunks, sj_full_po
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
 }
 
-/* Each of the four records of a call is the last one of a chunk once, and the first one once. */
+/* Over the calls, each of the four records becomes the last one of a chunk, and the first one. */
 static void keep_registers(const char *directory)
 {
     start_with_chunks(directory, 3, SJ_FULL_WAIT);

@@ -13,7 +13,7 @@ extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
 
-/* Returns different flags for different numbers. */
+/* Returns a combination of flags. Consecutive numbers give different ones. */
 static inline uint64_t some_flags(uint32_t number)
 {
     return (uint64_t)(number * 5 % 16) << FLAGS_SHIFT;
@@ -26,7 +26,7 @@ static inline uint64_t stored_register(uint32_t number)
     return value;
 }
 
-/* Calls the probe once with known registers. The probe must keep all registers with the link
+/* Calls the probe once with known registers. The probe must keep all registers, including the link
  * register, and those flags that are in `kept`. */
 static inline void call_checked(probe_function probe, uint64_t flags, uint64_t kept)
 {
