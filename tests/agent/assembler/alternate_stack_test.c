@@ -1,4 +1,4 @@
-/* Signal handlers on an alternate stack that is an array of the outermost call. */
+/* Tests signal handlers on an alternate stack that is a local array of the outermost call. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -12,7 +12,7 @@ enum { TOP = 0x100000, LOW = 0xf0000, START = 1000, STEP = 10, MOST = 32 };
 enum { MAIN = TOP - 100, ARRAY_HIGH = TOP - 200, HANDLER = TOP - 300, ARRAY_LOW = TOP - 800 };
 enum { WORK = TOP - 900, DEEP = TOP - 1000 };
 
-/* The range of the alternate stack, as two notes tell it. */
+/* The two note records that announce the range of the alternate stack. */
 #define BEGINS                                                                                     \
     {SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW, ARRAY_LOW},                                            \
     {                                                                                              \
@@ -96,7 +96,7 @@ static void a_handler_is_no_callee_of_the_call_that_holds_the_array(void **state
     check(steps, sizeof(steps) / sizeof(steps[0]), 2, 0, 2);
 }
 
-/* Call 4 begins where the array was. */
+/* Call 4 has the stack address that the handler had inside the array. */
 static void a_handler_that_is_left_ends_with_the_next_record_outside(void **state)
 {
     static const step steps[] = {

@@ -40,7 +40,8 @@ static void run_both(unusual_program *made, sj_assembler *const assemblers[2])
 {
     sj_record *records = calloc(MOST_FED, sizeof(*records));
     assert_non_null(records);
-    /* The highest address comes first, so the assembler knows an unknown stack from its top on. */
+    /* The highest address comes first, so that the assembler without bounds learns the top at
+     * once. */
     records[0] = unusual_program_first(made);
     size_t count = 1;
     for (size_t fed = 0; fed < RECORDS;
@@ -82,7 +83,7 @@ static void compare(uint64_t seed, uint32_t block_events, bool deep, seen *sums)
     unusual_program *made = calloc(1, sizeof(*made));
     assert_non_null(made);
     made->random = seed;
-    /* some times lie after the end of 48 bits */
+    /* For a quarter of the seeds, the times overflow 48 bits. */
     const uint64_t start_ticks = seed % 4 == 0 ? (UINT64_C(7) << 48) - 100000 : 1000;
     made->ticks = start_ticks + 4000;
     made->deep = deep;

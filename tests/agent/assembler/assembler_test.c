@@ -69,7 +69,7 @@ typedef struct step_record {
     uint64_t stack;
 } step_record;
 
-/* Feeds records at once, 10 ticks apart. */
+/* Feeds all records in one call, 10 ticks apart. */
 static void feed_together(story *told, const step_record *steps, size_t count)
 {
     sj_record records[8];
@@ -477,7 +477,7 @@ static void test_calls_entered_above_unknown_calls_are_uncertain(void **state)
     enter(&told, 3, TOP - 300);
     assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
     leave(&told, 3, TOP - 300);
-    /* call 2 was open all along, or another call was: its caller is unknown */
+    /* Records are lost, so this may be call 2 or another call: its caller is unknown. */
     leave(&told, 2, TOP - 200);
     enter(&told, 4, TOP - 200);
     assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);

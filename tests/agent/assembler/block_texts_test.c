@@ -21,7 +21,8 @@ static void call_with_text(sj_call_stack *stream, uint32_t number, const char *t
     assert_int_equal(sj_call_stack_leave(stream, FUNCTION, TOP - 64, ticks + 5, false), SJ_OK);
 }
 
-/* Collects the values of all blocks, in order. */
+/* Checks that each value of the blocks is the whole `text` and belongs to the next call. Returns
+ * the number of values. */
 static uint32_t count_whole_texts(const block_store *store, const char *text)
 {
     sj_block_decoder *decoder;

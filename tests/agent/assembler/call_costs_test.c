@@ -1,4 +1,5 @@
-/* Costs of calls: their own, their callees', and those of calls whose exits were not seen. */
+/* Tests the costs of calls: their own, their callees', and those of calls whose exits were not
+ * seen. */
 #include "agent/assembler/call_costs.h"
 
 #include <setjmp.h>
@@ -49,7 +50,8 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     assert_false(sj_call_costs_leave(&costs, 3, SJ_COUNTER_CPU_NS, 40, &cost));
     assert_false(sj_call_costs_leave(&costs, 99, SJ_COUNTER_CPU_NS, 40, &cost));
     check_cost(&costs, 1, 50,
-               (sj_call_cost){50, 50, false, true}); /* callee of a call that an exception left */
+               /* includes its callees, whose exits were not seen */
+               (sj_call_cost){50, 50, false, true});
     assert_false(sj_call_costs_leave(&costs, 4, SJ_COUNTER_CPU_NS, 60, &cost));
     sj_call_costs_deinit(&costs);
 }
@@ -75,14 +77,14 @@ static void test_counters_are_kept_apart(void **state)
     assert_int_equal(sj_call_costs_enter(&costs, &inner, SJ_COUNTER_FREES, 4), SJ_OK);
     assert_true(sj_call_costs_leave(&costs, 2, SJ_COUNTER_FREES, 9, &cost));
     assert_int_equal(cost.all, 5);
-    /* this counter was not read */
+    /* CPU time was not read at the entry of call 2. */
     assert_false(sj_call_costs_leave(&costs, 2, SJ_COUNTER_CPU_NS, 90, &cost));
     check_cost(&costs, 1, 60, (sj_call_cost){50, 50, false, true});
     assert_true(sj_call_costs_leave(&costs, 1, SJ_COUNTER_FREES, 10, &cost));
     assert_int_equal(cost.all, 7);
     assert_int_equal(cost.self, 2);
     assert_false(cost.is_first);
-    /* a counter ends once */
+    /* A counter of a call ends only once. */
     assert_false(sj_call_costs_leave(&costs, 1, SJ_COUNTER_FREES, 11, &cost));
     sj_call_costs_deinit(&costs);
 }

@@ -1,4 +1,4 @@
-/* Exits of calls that the parent entered before it forked the process. */
+/* Tests the exits of calls that the parent entered before it forked the process. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -16,7 +16,7 @@ typedef struct step {
     uint64_t stack;
 } step;
 
-/* Feeds the records of a thread up to its end; returns the counters. */
+/* Feeds the records of a thread, then ends the thread. Returns the counters. */
 static sj_assembler_counters feed(bool is_forked, uint64_t lost, const step *steps, size_t count)
 {
     sj_block_encoder *encoder;

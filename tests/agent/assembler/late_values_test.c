@@ -1,4 +1,4 @@
-/* Values of entries that wait for the exit: of nested calls, and of calls whose exits were not
+/* Tests entry values that wait for the exit: of nested calls, and of calls whose exits were not
  * seen. */
 #include "agent/assembler/late_values.h"
 
@@ -54,7 +54,7 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     check_popped(&late, 3, 0);
     check_popped(&late, 4, 2);
     put(&late, 5, 2, 1);
-    check_popped(&late, 1, 1); /* 5 has ended */
+    check_popped(&late, 1, 1); /* call 5 ended with call 1 */
     check_popped(&late, 5, 0);
     sj_late_values_deinit(&late);
 }

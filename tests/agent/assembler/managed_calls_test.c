@@ -1,5 +1,5 @@
-/* Managed records, alone and among native ones. Each test feeds a short sequence of records and
- * checks the calls in the blocks. A random program is fed at once and one record at a time. */
+/* Tests managed records, alone and among native ones. Each test feeds a short sequence of records
+ * and checks the calls in the blocks. A random program is fed at once and one record at a time. */
 #include "agent/assembler/assembler.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"
@@ -69,7 +69,7 @@ static sj_record record_of(const step *made, uint64_t ticks)
     return trace_record(kind, made->function, made->stack, ticks);
 }
 
-/* Describes the blocks of a stream: +function@depth enters, - returns, ~ unwound, ! truncated. */
+/* Describes the blocks of a stream: +function enters, - returns, ~ unwound, ! truncated. */
 static void tell(const story *told, uint32_t stream, char text[TEXT_BYTES])
 {
     size_t used = 0;
@@ -149,7 +149,7 @@ static void test_an_exception_leaves_call_by_call(void **state)
     EXPECT(steps, "+1 +2 +3 ~ ~ +4 - - ");
 }
 
-/* An exit by return, or a call in between, starts another exception. */
+/* After a return or an entry, the next exit by exception belongs to another exception. */
 static void exits_by_one_exception_are_counted(void **state)
 {
     (void)state;
@@ -233,8 +233,8 @@ static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(vo
 static void test_what_was_left_and_has_ended_is_not_ended_again(void **state)
 {
     (void)state;
-    /* An exception leaves 1 below 11 and 20, which end with it and 10. Then 13 and 14 have the same
-     * depth. */
+    /* An exception leaves call 1, so 11 and 20 above it are unwound, too. Then 13 and 14 reuse the
+     * addresses of 11 and 20. */
     static const step steps[] = {{'+', 10, TOP - 96},  {'+', 1, CALL},       {'+', 11, TOP - 480},
                                  {'+', 20, TOP - 960}, {'-', 1, THROWN},     {'-', 10, TOP - 96},
                                  {'+', 12, TOP - 96},  {'+', 13, TOP - 480}, {'+', 14, TOP - 960},
@@ -307,7 +307,7 @@ static bool is_nine(void *context, uint32_t function)
     return function == 9;
 }
 
-/* The method was muted when it was entered. */
+/* Method 9 was muted when its calls were entered, so its exits may have no entry. */
 static void test_exits_that_are_excused_are_no_orphans(void **state)
 {
     (void)state;
@@ -334,7 +334,8 @@ static void test_exits_that_are_excused_are_no_orphans(void **state)
 static void test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan(void **state)
 {
     (void)state;
-    /* The exception hit 3 before its entry, then 2, which had called itself. */
+    /* In `other`, the exception hits 3 before the entry of 3, then 2. In `same`, it hits a second
+     * call of 2 before its entry. */
     static const step other[] = {
         {'+', 1, CALL}, {'+', 2, CALL}, {'-', 3, HIT}, {'-', 2, HIT}, {'-', 1, CALL}};
     static const step same[] = {

@@ -1,5 +1,5 @@
-/* Calls that end by a jump to another function, with other records at each place where they can
- * come between. Each test feeds a short sequence of records and checks the blocks. */
+/* Tests tail calls, with other records at each place where they can come in between. Each test
+ * feeds a short sequence of records and checks the blocks. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/tail_calls.h"
 #include "tests/support/assembler_check.h"
@@ -301,9 +301,9 @@ static void head_that_widens(story *told)
     enter(told, 2, CALL);
     tail_call(told, 2, 3, CALL);
     tail_call(told, 3, 4, CALL);
-    tail_call(told, 4, 4, CALL); /* 4 is the head */
+    tail_call(told, 4, 4, CALL); /* the call of 4 becomes the head of the chain (tail_calls.h) */
     tail_call(told, 4, 5, CALL);
-    tail_call(told, 5, 3, CALL); /* 3 is outside of the head */
+    tail_call(told, 5, 3, CALL); /* 3 precedes the head, so 3 becomes the head */
     tail_call(told, 3, 5, CALL);
     leave(told, 5, CALL);
 }
@@ -338,7 +338,7 @@ static void drops(story *told)
 {
     enter(told, 2, CALL);
     jump(told, 2, CALL);
-    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* no record is missing */
+    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* a wait loses no record */
     enter(told, 3, CALL);
     jump(told, 3, CALL);
     feed(told, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, 1);
@@ -414,7 +414,8 @@ static uint32_t deepest(const story *told)
     return deepest;
 }
 
-/* A state machine of many states in random order: few calls stay open, and each call is stored. */
+/* Runs a state machine of many states in random order. Few calls stay open, and each call is
+ * stored. */
 static void chains_of_a_million_calls_are_folded(void **state)
 {
     enum { CALLS = 1000000, STATES = 200 };

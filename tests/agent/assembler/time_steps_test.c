@@ -1,4 +1,5 @@
-/* Times are rounded as by a division, and every time in the blocks is a multiple of the step. */
+/* Tests that times are rounded as by a division, and that every time in the blocks is a multiple of
+ * the step. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/time_steps.h"
 #include "tests/support/assembler_check.h"

@@ -1,4 +1,4 @@
-/* An untimed exit makes the call an estimate, if its entry had a clock reading. */
+/* A call is marked as untimed if its exit is untimed and its entry had a clock reading. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/untimed_entry.h"
 #include "tests/support/assembler_check.h"
@@ -66,7 +66,7 @@ static void a_call_is_marked_wherever_it_began(void **state)
                                  {SJ_RECORD_ENTER, 2, TOP - 304},
                                  {SJ_RECORD_LEAVE, 2, (TOP - 304) | SJ_UNTIMED_EXIT},
                                  {SJ_RECORD_ENTER, 4, TOP - 304}};
-    /* 3 and 4 have no exits. */
+    /* The calls of 3 and 4 have no exits. */
     static const step second[] = {{SJ_RECORD_ENTER, 3, TOP - 400},
                                   {SJ_RECORD_LEAVE, 2, (TOP - 200) | SJ_UNTIMED_EXIT},
                                   {SJ_RECORD_LEAVE, 1, TOP - 104}};

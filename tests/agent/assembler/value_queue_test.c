@@ -1,4 +1,4 @@
-/* Values find their calls whatever records come between, and never another call. */
+/* Values reach their own call, whichever records come in between, and never another call. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/value_queue.h"
 #include "tests/support/assembler_check.h"
@@ -49,7 +49,7 @@ static void test_values_of_two_calls_stay_apart(void **state)
     const uint8_t result = sj_value_descriptor(0, SJ_VALUE_BOOL);
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, UINT64_C(0xdead0000ffffffff)));
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, second, UINT64_C(0xdead0000ffffffff)));
-    /* Values of a handler, and of a deeper call of the same function. */
+    /* These are values of a handler, and of a deeper call of the same function. */
     assert_true(put(&queue, 8, SECOND, SJ_PART_VALUE, first, 3));
     assert_true(put(&queue, 7, SECOND, SJ_PART_VALUE, first, 4));
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, result, 0x100));
@@ -77,7 +77,8 @@ static void test_a_change_follows_what_it_changed_and_names_its_rule(void **stat
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, 3));
     assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, first, 5));
     assert_true(put(&queue, 7, FIRST, SJ_PART_RULE, first, 2));
-    /* The rule is missing, or the policy has no such rule. */
+    /* The last change stays without a rule: the first rule number is too large, and the second rule
+     * belongs to another call. */
     assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, result, (uint64_t)-1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_RULE, result, SJ_VALUE_RULES));
     assert_false(put(&queue, 7, SECOND, SJ_PART_RULE, first, 2));
@@ -138,7 +139,8 @@ static bool is_text(const sj_block_value *value, char letter, size_t bytes)
     return is;
 }
 
-/* Waiting texts stay, however many others come meanwhile, and their memory has a bound. */
+/* A waiting text stays intact, however many other texts come and go. The memory of texts is
+ * bounded. */
 static void test_long_texts_wait_unharmed(void **state)
 {
     (void)state;
@@ -198,7 +200,7 @@ static void test_records_that_are_no_values_are_refused(void **state)
 
 enum { NUMBERED = 9 };
 
-/* The types of a function decide what is stored. Only one function has a rule. */
+/* Only NUMBERED has rules: numbers 0 and 1. */
 static sj_rule_set keep_numbered(void *context, uint32_t function, const sj_block_value *value,
                                  uint64_t ticks)
 {
@@ -362,7 +364,8 @@ static void test_no_value_crosses_a_gap(void **state)
     close_thread(&thread);
 }
 
-/* More handlers than can wait interrupt each other between a value and its entry. */
+/* Handlers interrupt each other between a value and its entry. There are more of them than values
+ * can wait. */
 static void test_values_without_room_are_counted(void **state)
 {
     (void)state;
@@ -427,7 +430,7 @@ static void check_fields(const sj_block_value *value, size_t number)
     assert_true(value->bits == number % FIELDS && value->call_index == number / FIELDS);
 }
 
-/* One place leads to all fields of a structure. */
+/* Each call stores all fields of a structure from one place. */
 static void test_blocks_are_cut_before_they_have_too_many_typed_values(void **state)
 {
     (void)state;
@@ -470,7 +473,7 @@ static void check_known(const sj_block_value *value, size_t number)
     assert_true(number == 0 && value->bits == 6);
 }
 
-/* Rules by number keep a value that the function's types do not describe: it is lost, and counted
+/* Two rules match a value that the function's types do not describe. The value is counted as lost
  * once. */
 static void test_values_that_types_do_not_know_are_counted(void **state)
 {
@@ -531,7 +534,7 @@ static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state
     feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
     feed_value(&thread, SJ_VALUE_RESULT, FIRST, 5);
     feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
-    /* A call that returns before another call reaches the same address has no result. */
+    /* JUMPING returns, so the result of the next call at this address is not its result. */
     feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
     feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST);
     feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
@@ -563,7 +566,7 @@ static bool has(const sj_assembled_call *call, uint32_t position, uint64_t bits)
     return false;
 }
 
-/* The rule needs the arguments of a call together with its result. */
+/* Matches rule 0 only if a call has both its argument and its result at the exit. */
 static sj_rule_set meet_both(void *context, const sj_assembled_call *call)
 {
     sj_rule_set met = {0};
@@ -587,7 +590,7 @@ static void count_hit(const sj_block_value *value, size_t number)
     }
 }
 
-/* The cost of a call that jumped does not replace its wait for the result. */
+/* Although the call has a cost, its rule waits for the result. */
 static void test_a_call_that_jumps_is_judged_with_its_result_though_it_has_costs(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Texts that a device reads: catalogue, invitation, policies of the collector, its own files. */
+/* Tests texts that a device reads: catalogue, invitation, policies of the collector, its own
+ * files. */
 #include "agent/daemon/apps.h"
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/enrolment.h"
@@ -46,7 +47,7 @@ static void write_state(const char *name, const char *text)
 
 typedef sj_status (*checker)(const json_t *object, sj_error *error);
 
-/* Every mistake is refused by a sentence that names it. */
+/* Checks that `check` refuses each text with an error that contains the expected words. */
 static void expect_refusals(checker check, const char *const (*mistakes)[2], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -249,7 +250,7 @@ static void the_first_rule_that_fits_holds(void **state)
     }
     write_state("policies.json", "{\"digest\": ");
     sj_device_policies_digest(0, digest);
-    assert_string_equal(digest, "?"); /* The collector then sends them again. */
+    assert_string_equal(digest, "?"); /* so the collector sends the policies again */
     assert_int_equal(sj_device_policies_find(0, "shop", &policy, &error), SJ_ECORRUPT);
 }
 

@@ -1,5 +1,5 @@
 /* Tests which records the call filter passes to the assembler, and what it reports about unhooked
- * functions. A list replaces the assembler. */
+ * functions. The test collects the records in a list instead of an assembler. */
 #include "agent/assembler/untimed_entry.h"
 #include "agent/drain/call_filter.h"
 
@@ -21,7 +21,7 @@ enum {
 
 static sj_record passed[MOST];
 static size_t passed_count;
-static size_t gap_at[MOST]; /* records that were passed before the gap */
+static size_t gap_at[MOST]; /* number of records that were passed before each gap */
 static size_t gap_count;
 static uint32_t open_function; /* innermost open function of the assembler; 0: none */
 
@@ -75,7 +75,7 @@ void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
     (void)context;
 }
 
-static sj_alternate_stack alternate; /* the assembler's */
+static sj_alternate_stack alternate; /* the alternate stack that the assembler reports */
 
 sj_alternate_stack __wrap_sj_assembler_get_alternate(const sj_assembler *assembler);
 sj_alternate_stack __wrap_sj_assembler_get_alternate(const sj_assembler *assembler)
@@ -84,7 +84,7 @@ sj_alternate_stack __wrap_sj_assembler_get_alternate(const sj_assembler *assembl
     return alternate;
 }
 
-static uint64_t oldest_ticks; /* latest value that the triggers received */
+static uint64_t oldest_ticks; /* latest age that the triggers received */
 
 uint32_t __wrap_sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
                                     uint64_t now_ticks, uint64_t thread);
@@ -295,7 +295,8 @@ static void assert_value(size_t index, uint32_t function, uint64_t bits)
     assert_int_equal(sj_record_value(&passed[index]), bits);
 }
 
-/* Each call of INNER has a value and a result. So has the call of OUTER around them. */
+/* Feeds a call of OUTER with `count` calls of INNER inside. Each call has an argument and a
+ * result. */
 static void call_with_values(fixture *f, uint64_t count, uint64_t inner_ticks)
 {
     uint64_t ticks = 100;
@@ -340,7 +341,7 @@ static void values_go_with_calls_that_are_long_enough(void **state)
     assert_passed(5, SJ_RECORD_LEAVE, INNER);
 }
 
-/* A handler whose call is dropped interrupts another call between its value and its entry. */
+/* INNER is a handler whose call is dropped. It interrupts OUTER between its result and its exit. */
 static void values_wait_for_their_own_call(void **state)
 {
     fixture *f = *state;
@@ -479,7 +480,7 @@ static void a_call_that_is_held_back_at_the_end_passes(void **state)
     assert_int_equal(passed_count, 1);
 }
 
-/* OUTER calls INNER, which an exception leaves after `inner_ticks`. */
+/* OUTER calls INNER. An exception leaves INNER after `inner_ticks`. */
 static void throw_in_inner(fixture *f, uint64_t inner_ticks)
 {
     enter(f, 100, OUTER, STACK);
@@ -509,7 +510,8 @@ static void a_call_that_an_exception_leaves_ends_with_the_runtime_above_it(void 
     enter(f, 100, OUTER, STACK);
     enter(f, 110, INNER, STACK - 16);
     enter(f, 120, UNWINDS, STACK - 64);
-    leave(f, 130, INNER, SJ_MANAGED_PASSED); /* written after UNWINDS, if that was held back */
+    /* if the filter has held UNWINDS back, it writes this exit after UNWINDS */
+    leave(f, 130, INNER, SJ_MANAGED_PASSED);
     leave(f, 140, UNWINDS, STACK - 64);
     leave(f, 150, OUTER, STACK);
     assert_passed(passed_count - 2, SJ_RECORD_LEAVE, UNWINDS);
@@ -545,7 +547,7 @@ static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
     assert_int_equal(gap_at[0], 2); /* after the entry */
 }
 
-/* Values have no time. They belong to the record behind them, before or after the change. */
+/* A value has no time. It belongs to the record that follows, before or after the change. */
 static void a_change_is_not_between_values_and_their_call(void **state)
 {
     static const uint32_t function = OUTER;
@@ -565,7 +567,7 @@ static void a_change_is_not_between_values_and_their_call(void **state)
     assert_int_equal(gap_at[0], 3);
 }
 
-/* The exit may have been written while the records were read. */
+/* The call may have ended while the records were read, so its age counts up to the watch before. */
 static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
 {
     static int some_triggers; /* stubs replace the functions that use the triggers */

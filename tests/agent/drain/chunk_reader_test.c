@@ -375,7 +375,7 @@ static void test_files_that_are_no_arena_are_refused(void **state)
     sj_arena_view_close(&view);
     header->max_threads = SJ_ARENA_MAX_THREADS + 1;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_ECORRUPT);
-    /* This is larger than the file. */
+    /* The arena would then be larger than the file. */
     header->max_threads = 100;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_ECORRUPT);
     header->version = SJ_ARENA_VERSION + 1;

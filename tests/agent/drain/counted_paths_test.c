@@ -1,6 +1,6 @@
-/* Runs random programs whose calls are counted in part. Call paths, counts and callers, computed
- * from the records in the arena, equal those of a recording that times every call. So do the times
- * of paths whose calls are all timed. */
+/* Runs random programs in which some calls are counted instead of timed. Call paths, counts and
+ * callers, computed from the records in the arena, equal those of a recording that times every
+ * call. So do the times of paths whose calls are all timed. */
 #include "agent/drain/untimed_records.h"
 #include "proto/callgraph/callgraph.h"
 #include "tests/agent/drain/record_places.h"
@@ -22,7 +22,7 @@ enum {
 /* The records that the probes of a thread have written. */
 typedef struct thread_places {
     record_places places;
-    uint64_t whole_stack; /* stack address of the last whole record */
+    uint64_t whole_stack; /* stack address of the last full-size record */
 } thread_places;
 
 static void put_whole_at(thread_places *to, const sj_record *record, uint64_t stack)
@@ -72,7 +72,7 @@ static void write_places(const call_trace *trace, uint32_t counted, uint64_t *ra
     }
 }
 
-/* Returns the trace as whole records, with the times that the decoder gives them. */
+/* Returns the trace as full-size records, with the times that the decoder gives them. */
 static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_t seed)
 {
     uint64_t random = seed;
@@ -131,7 +131,7 @@ static sj_callgraph *make_graph(const call_trace *trace, uint32_t block_events)
     return graph;
 }
 
-/* `is_exact`: no exception ends a timed call at an estimated time. */
+/* `is_exact`: true if no exception ends a timed call at an estimated time. */
 static void compare_paths(const sj_callgraph *exact, const sj_callgraph *found, uint32_t counted,
                           bool is_exact)
 {

@@ -1,4 +1,5 @@
-/* Steps of a drain fail at any allocation. Each record is sent or reported as lost, once. */
+/* Lets allocations of a drain's steps fail. Each record must be sent or reported as lost, exactly
+ * once. */
 #include "agent/drain/drain.h"
 #include "agent/drain/process_drain.h"
 #include "agent/host/clock.h"
@@ -111,7 +112,7 @@ static void set_up(fixture *f, pid_t pid, const sj_policy *policy, bool threadle
     for (uint32_t i = 0; i < THREADS; i++) {
         fake_thread_start(&f->threads[i], &f->arena, i, (uint32_t)pid);
         f->threads[i].ticks = ticks;
-        /* none of the threads succeeds another */
+        /* The threads start at the same time, so none counts as the successor of another. */
         sj_arena_view_slot(&f->arena.view, i)->start_ticks = ticks;
     }
     if (policy != NULL) {
@@ -274,7 +275,7 @@ static void nor_does_one_that_lasts(void **state)
     fail_each(LASTING, true, NULL);
 }
 
-/* The sums of a profile that could not be sent are lost, too. */
+/* The sums of a profile that cannot be sent are reported as lost, too. */
 static void nor_does_a_profile(void **state)
 {
     static const char text[] = "{\"policy\": 1, \"mode\": \"profile\"}";

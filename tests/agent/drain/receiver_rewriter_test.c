@@ -1,5 +1,5 @@
-/* Values of receivers find their entries, whatever comes between. Exits use the function of their
- * entries. */
+/* Tests that values of receivers reach their entries, whichever records come in between. Exits get
+ * the function of their entries. */
 #include "agent/drain/receiver_rewriter.h"
 
 #include "tests/support/check.h"
@@ -9,8 +9,7 @@
 enum { METHOD = 7, OTHER = 8, INHERITED = 100, RECORDS = 64 };
 enum { ISA = 0x5000, OTHER_ISA = 0x6000 };
 
-/* Returns a rewriter that has learned: METHOD on ISA is INHERITED, OTHER on ISA is one more
- * function. */
+/* Returns a rewriter that knows: METHOD on ISA is INHERITED, OTHER on ISA is INHERITED + 1. */
 static sj_receiver_rewriter make_receivers(void)
 {
     sj_receiver_rewriter receivers = {0};
@@ -78,7 +77,7 @@ static void test_entry_and_exit_take_the_receivers_function(void **state)
     sj_receiver_rewriter_deinit(&receivers);
 }
 
-/* The linker replaces look-ups of names by this: the method on OTHER_ISA is inherited, too. */
+/* The linker replaces the registry's function by this: each method is INHERITED + 2. */
 sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t process,
                                            sj_receiver_pair *pairs, size_t count,
                                            uint64_t now_ticks);
@@ -95,7 +94,7 @@ sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t proce
     return SJ_OK;
 }
 
-/* The function has the hooks of the method that it represents. */
+/* INHERITED + 2 shares the hooks of METHOD, so it is unhooked with METHOD. */
 static void test_a_receivers_function_is_free_when_its_method_is(void **state)
 {
     static const uint32_t method = METHOD;
@@ -137,8 +136,8 @@ static void test_a_handler_that_never_comes_back(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
-    /* The handler left by longjmp before its own entry, and the call that it interrupted is gone,
-     * too. */
+    /* The value at 0x600 belongs to a handler that longjmp left before its entry. The interrupted
+     * call at 0x800 is gone, too. */
     EXPECT(&receivers, "E7", VALUE(METHOD, ISA, 0x800), VALUE(OTHER, ISA, 0x600),
            ENTER(METHOD, 0x900));
     EXPECT(&receivers, "E100 L100", ENTER(METHOD, 0x800), LEAVE(METHOD, 0x800));

@@ -1,4 +1,5 @@
-/* Record slots of a chunk as probes fill them: whole records, and four short ones in a slot. */
+/* Record slots of a chunk as probes fill them: full-size records, and up to four short ones in a
+ * slot. */
 #ifndef SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 #define SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 
@@ -9,7 +10,7 @@
 
 typedef struct record_places {
     sj_record *list; /* allocated by the test */
-    size_t count;    /* slots in use, with the last one */
+    size_t count;    /* slots in use, including a partly filled last slot */
     uint32_t part;   /* short records in the last slot; 0: the slot is complete */
 } record_places;
 

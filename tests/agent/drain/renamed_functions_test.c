@@ -6,15 +6,15 @@
 
 enum { PROCESS = 3, METHOD = 7, REPLACED = 100, RECORDS = 64 };
 
-/* The registry's list: METHOD is REPLACED from 10 on, itself from 20 on. The change of another
- * process does not apply. */
+/* The registry's list: METHOD is named REPLACED from tick 10 on, and METHOD again from tick 20 on.
+ * The change of another process does not apply. */
 static const sj_renamed_function renamed_list[] = {
     {.process = PROCESS, .ticks = 10, .function = METHOD, .named = REPLACED},
     {.process = PROCESS + 1, .ticks = 11, .function = METHOD, .named = REPLACED + 1},
     {.process = PROCESS, .ticks = 20, .function = METHOD, .named = METHOD}};
 static size_t known_count;
 
-/* The linker replaces look-ups of changes by this. */
+/* The linker replaces the registry's function by this. */
 size_t __wrap_sj_registry_renamed_count(const sj_registry *registry);
 size_t __wrap_sj_registry_renamed_count(const sj_registry *registry)
 {

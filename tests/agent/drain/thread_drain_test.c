@@ -1,6 +1,6 @@
-/* Tests the records of a thread that are read but not sent, because blocks are refused: a killed
- * recorder leaves them to be counted as lost. Also tests calls whose function is unhooked while
- * they are open, or while their entry is being written. */
+/* Tests records that are read but not sent, because blocks are refused. If the recorder is killed,
+ * they must be counted as lost. Also tests calls whose function is unhooked while they are open, or
+ * while their entry is being written. */
 #include "agent/drain/stored_offers.h"
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
@@ -26,7 +26,7 @@ typedef struct fixture {
     sj_journal_data journal;
     sj_process_drain process;
     sj_thread_drain *drained;
-    uint64_t start; /* start of the clocks of the tests */
+    uint64_t start; /* when the clocks of the tests start */
 } fixture;
 
 static uint32_t told_step;     /* clock step that the assembler got */
@@ -36,9 +36,9 @@ static unsigned last_refused;
 static unsigned pauses;               /* gaps with the reason "paused" */
 static const sj_thread_slot *watched; /* copied at each offer: the state after a kill */
 static sj_thread_slot left_slot;
-static unsigned pause_event; /* number of the event behind the last such gap */
+static unsigned pause_event; /* number of the event after the latest of these gaps */
 
-/* The linker replaces the thread's calls by these: blocks are short, and refused on demand. */
+/* The linker redirects the drain's calls here: blocks are short, and are refused on demand. */
 sj_status __real_sj_assembler_new(const sj_assembler_options *options,
                                   const sj_assembler_sink *sink, sj_assembler **assembler);
 sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
@@ -131,8 +131,7 @@ static uint64_t unsent(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0)->cursor.unsent;
 }
 
-/* Writes calls that nest ever deeper, and an exit of the outermost call only. The others end
- * without an exit. */
+/* Writes the entries of DEPTH nested calls and the exit of the outermost call only. */
 static void unwind(fixture *f)
 {
     for (uint64_t i = 0; i < DEPTH; i++) {
@@ -147,7 +146,7 @@ static void read_all(fixture *f)
     assert_int_equal(sj_thread_drain_read(f->drained, SJ_READ_ALL, 1, &records), SJ_OK);
 }
 
-/* Blocks 1 and 2 hold entries, 3 half endings, 4 all endings, 5 endings and the exit. */
+/* Blocks 1 to 3 hold entries, blocks 3 to 5 hold endings, and block 5 also holds the exit. */
 static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
 {
     fixture *f = *state;
@@ -202,7 +201,6 @@ static uint64_t frames(const fixture *f)
     return counters.appended_frames;
 }
 
-/* A short thread sends one frame besides its blocks, a thread that lives on sends another one. */
 static void a_short_thread_takes_one_frame(void **state)
 {
     fixture *f = *state;
@@ -236,7 +234,7 @@ static void check_name(const fixture *f, const char *given, const char *wanted)
     assert_string_equal(f->drained->name, wanted);
 }
 
-/* From here on the thread of the arena is this thread. */
+/* Makes the test's own thread the drained thread, so that the test can rename it. */
 static void a_name_that_a_thread_gets_later_is_told(void **state)
 {
     fixture *f = *state;
@@ -254,12 +252,13 @@ static void a_name_that_a_thread_gets_later_is_told(void **state)
     check_name(f, "successor", "worker-3");
     f->drained->next_name_ns = 0;
     f->process.tracked.program.inode--;
-    f->shared.options.salvage = true; /* the number may belong to another thread by now */
+    f->shared.options.salvage = true; /* in salvage, the tid may belong to another thread by now */
     check_name(f, "stranger", "worker-3");
     sj_tracked_process_close(&f->process.tracked);
 }
 
-/* Names the thread, enters or leaves, and checks how many calls are kept and open since. */
+/* Renames the thread, then writes a call of FUNCTION + 1, with an entry or exit of FUNCTION around
+ * it. Checks the sum of the kept calls so far and how many of them are open. */
 static void check_chosen(fixture *f, const char *name, bool enters, bool leaves, uint64_t calls,
                          uint64_t open)
 {
@@ -330,7 +329,7 @@ static void the_last_name_of_a_thread_is_told(void **state)
     sj_tracked_process_close(&f->process.tracked);
 }
 
-/* A flush counts them among the events that are in no block. */
+/* All events of the three refused blocks are unsent, once each. */
 static void nor_are_they_counted_twice(void **state)
 {
     fixture *f = *state;
@@ -371,7 +370,7 @@ static uint64_t unsent_calls(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0)->unsent_calls;
 }
 
-/* The gap of a later block has not reported them either. */
+/* No gap of a later block has reported the calls. */
 static void calls_of_refused_blocks_are_not_sent(void **state)
 {
     enum { CALLS = BLOCK_EVENTS / 2 + 1 };
@@ -407,8 +406,7 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(unsent_calls(f), 0);
 }
 
-/* This is the state after a recorder was killed: it had already read the whole record that these
- * need for decoding. */
+/* A killed recorder had read the full-size record that these calls need for decoding. */
 static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
 {
     fixture *f = *state;
@@ -447,7 +445,7 @@ sj_status __wrap_sj_registry_end_process(sj_registry *registry, uint64_t process
     return SJ_OK;
 }
 
-/* This is the state after `detach`: the threads keep running, and the last slot is not full. */
+/* The process keeps running, as after `detach`, and its last slot is partly filled. */
 static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **state)
 {
     fixture *f = *state;
@@ -513,7 +511,7 @@ static void receivers_tell_whose_hooks_are_theirs(void **state)
     assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
 }
 
-/* Writes two nested calls of FUNCTION. FUNCTION + 1 is unhooked at 1,500. */
+/* Writes two nested entries of FUNCTION at 1,000, and unhooks FUNCTION + 1 at 1,500. */
 static void free_next_function(fixture *f)
 {
     static const uint32_t freed = FUNCTION + 1;
@@ -531,7 +529,7 @@ static void end_calls(fixture *f)
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
 }
 
-/* The exit of this call will not be recorded. */
+/* FUNCTION + 1 is unhooked, so this call will have no exit. */
 static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap(void **state)
 {
     fixture *f = *state;
@@ -555,7 +553,8 @@ static void so_is_one_at_the_moment_of_an_exit(void **state)
     assert_int_equal(pause_event, 4);
 }
 
-/* The handler's call comes first, because the clock of the entry was read before the change. */
+/* The entry read its clock at 1,400, before the change. Then a handler interrupted it, so the
+ * handler's records come first. */
 static void so_is_one_that_a_handler_interrupted(void **state)
 {
     fixture *f = *state;
@@ -570,7 +569,8 @@ static void so_is_one_that_a_handler_interrupted(void **state)
     assert_int_equal(pause_event, 5);
 }
 
-/* Calls shorter than the minimum are not stored. Calls that are held back get their gap, too. */
+/* The filter holds calls back until they reach the minimum duration. Such calls get their gap,
+ * too. */
 static void so_is_one_that_is_held_back(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
@@ -644,7 +644,7 @@ static void a_call_between_two_changes_is_whole(void **state)
     assert_int_equal(pauses, 0);
 }
 
-/* Each change has its own time. This call ended after the first change. */
+/* The call of FUNCTION + 1 ended after the first change, so its gap is there. */
 static void calls_that_end_between_two_changes_are_behind_the_first(void **state)
 {
     static const uint32_t other = FUNCTION + 2;
@@ -664,7 +664,7 @@ static void calls_that_end_between_two_changes_are_behind_the_first(void **state
     assert_int_equal(pause_event, 2);
 }
 
-/* The change is older than half the range of a record's clock. */
+/* The change is older than half the range of a record's 48-bit clock. */
 static void a_change_of_long_ago_is_noted(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;

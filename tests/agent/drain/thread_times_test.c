@@ -1,5 +1,5 @@
-/* Steps of threads follow each other, and rest is one step. A tid that now belongs to another
- * thread makes no step. */
+/* Tests the steps of a thread's time. Steps follow each other, and a time without activity is one
+ * step. If another thread has reused the tid, there is no step. */
 #include "agent/drain/thread_times.h"
 #include "tests/support/check.h"
 
@@ -7,7 +7,7 @@
 
 enum { THREAD = 7, FIRST_NS = 1000 };
 
-/* system.waits tests how steps are sent. */
+/* The test system.waits checks how steps are sent. */
 static sj_thread_times times;
 
 static void check_step(uint32_t at, uint64_t from_ns, uint64_t length_ns, uint64_t cpu_ns,
@@ -54,8 +54,8 @@ static void steps_follow_each_other(void **state)
     assert_int_equal(times.ready_ns, 5);
 }
 
-/* 900 of 1,000 ns of a wait for a processor were before the first sample. A part is never more than
- * the whole. */
+/* A wait of 1,000 ns for a processor began before the first sample. Only the part since then is
+ * counted. */
 static void a_wait_that_began_before_the_first_look_counts_from_there(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void another_thread_makes_no_step(void **state)
     check_step(0, FIRST_NS + 100, 100, 1, 0);
 }
 
-/* Memory may change while the kernel has not counted time yet. */
+/* Memory may change before the kernel has updated the thread's times. */
 static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
 {
     (void)state;
@@ -92,7 +92,8 @@ static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
     counters.memory[SJ_SLOT_ALLOCATIONS] = 12;
     counters.memory[SJ_SLOT_ALLOCATED_BYTES] = 1500;
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, &counters));
-    counters.memory[SJ_SLOT_ALLOCATIONS] = 11; /* counted by an entry for another call */
+    /* an entry was reassigned, so the counter decreases */
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 11;
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 200, &counters));
     check_step(0, FIRST_NS, 100, 0, 0);
     assert_true(times.steps[0].used.has_memory);
@@ -100,7 +101,7 @@ static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATED_BYTES], 500);
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_FREES], 0);
     assert_int_equal(times.count, 1);
-    counters.memory[SJ_SLOT_ALLOCATIONS] = 14; /* one of them is the corrected one */
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 14; /* 12 of these have been reported */
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 300, &counters));
     check_step(1, FIRST_NS + 100, 100, 0, 0);
     assert_int_equal(times.steps[1].used.memory[SJ_SLOT_ALLOCATIONS], 0);
@@ -131,7 +132,7 @@ static void a_full_list_says_so(void **state)
         noted++;
     }
     assert_in_range(times.count, SJ_THREAD_STEPS - 2, SJ_THREAD_STEPS);
-    /* If steps are not sent, further steps are dropped. The sums are those of the kept steps. */
+    /* While no steps are sent, further steps are dropped. The sums are those of the kept steps. */
     for (int i = 0; i < 5; i++) {
         now_ns += 100;
         (void)note(&clock, now_ns, ++noted, 0);
@@ -147,7 +148,7 @@ static void own_counters_rise(void **state)
     uint64_t ready_ns = 0;
     uint64_t later_ns = 0;
     assert_int_equal(sj_thread_times_read(getpid(), (uint32_t)getpid(), &cpu_ns, &ready_ns), SJ_OK);
-    do { /* the kernel counts at its ticks */
+    do { /* the kernel updates the counter only at its timer ticks */
         assert_int_equal(sj_thread_times_read(getpid(), (uint32_t)getpid(), &later_ns, &ready_ns),
                          SJ_OK);
     } while (later_ns <= cpu_ns);

@@ -1,5 +1,4 @@
-/* Records without a clock: known times stay exact, and estimated times lie where they are
- * possible. */
+/* Tests records without a clock: known times stay exact, and estimated times lie between them. */
 #include "agent/assembler/untimed_entry.h"
 #include "agent/drain/untimed_records.h"
 #include "tests/agent/drain/record_places.h"
@@ -26,7 +25,7 @@ static sj_record make_record(uint64_t ticks, sj_record_kind kind, uint32_t funct
     return record;
 }
 
-/* set for arenas of version 3 */
+/* True if short records hold distances from sj_short_base, as in arenas of version 3. */
 static bool has_distances;
 
 /* `stack` may be marked as the stack of a tail call. */
@@ -66,7 +65,8 @@ static void put_exit(uint64_t ticks, const running_call *call, uint64_t mark)
     const uint64_t stack = call->stack | mark;
     is_untimed[exact_count] = call->is_untimed;
     exact[exact_count++] = make_record(ticks, SJ_RECORD_LEAVE, call->function, stack);
-    /* the next record is out of reach, or the chunk is full */
+    /* One in 20 untimed exits is a full-size record, as a probe writes it if a short one is
+     * impossible. */
     if (call->is_untimed && rand() % 20 == 0) {
         put_whole(&mixed,
                   make_record(0, SJ_RECORD_LEAVE, call->function, stack | SJ_STACK_UNTIMED));
@@ -77,7 +77,7 @@ static void put_exit(uint64_t ticks, const running_call *call, uint64_t mark)
     }
 }
 
-/* The first record of a thread is a whole one. */
+/* The first record of a thread is always a full-size one. */
 static running_call make_call(uint64_t stack, uint32_t counted)
 {
     const uint32_t function = 1 + (uint32_t)rand() % FUNCTIONS;
@@ -108,7 +108,8 @@ static void run_program(unsigned seed, uint32_t counted)
             put_entry(ticks, &calls[depth++]);
             continue;
         }
-        depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1; /* two calls: the inner one has no exit */
+        /* by two calls: the inner call has no exit */
+        depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1;
         const bool tail_calls = rand() % 5 == 0;
         put_exit(ticks, &calls[depth], tail_calls ? SJ_STACK_TAIL_CALL : 0);
         if (tail_calls) {
@@ -143,7 +144,7 @@ static size_t read_all_records(sj_untimed_records *untimed)
     return count;
 }
 
-/* So counts, callers and totals of timed calls equal those of an exact recording. */
+/* Therefore counts, callers and totals of timed calls equal those of an exact recording. */
 static void order_stacks_and_known_times_are_exact(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void order_stacks_and_known_times_are_exact(void **state)
     has_distances = false;
 }
 
-/* An arena of which the test reads only the decisions. */
+/* An arena. The test reads only which functions are counted. */
 static uint8_t arena[8 * SJ_CHUNK_BYTES];
 static uint8_t *counted;
 
@@ -222,7 +223,7 @@ static void short_functions_with_many_calls_are_counted(void **state)
     }
     assert_int_equal(counted[5], 0);
     sj_call_timing_free(timing);
-    assert_int_equal(counted[3], 0); /* statistics without a reader are not kept */
+    assert_int_equal(counted[3], 0); /* without a reader, every call is timed again */
 }
 
 static void what_turns_long_is_timed_again(void **state)
@@ -250,8 +251,8 @@ static void what_turns_long_is_timed_again(void **state)
     sj_call_timing_free(timing);
 }
 
-/* Writes ENTER 1, the short calls of 2 and LEAVE 1, `length` ticks apart. Returns the total
- * duration of the calls of 2. */
+/* Writes ENTER 1, the short calls of 2 and, `length` ticks after the entry, LEAVE 1. Returns the
+ * total duration of the calls of 2. */
 static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t length)
 {
     const uint64_t stack = sj_short_base(STACK_LOW) + 64 * 1024;
@@ -293,7 +294,7 @@ static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
     sj_call_timing_free(timing);
 }
 
-/* The system made the thread wait for another one: one of 512 calls takes 100 us. */
+/* The system interrupted the thread once: one of 1,513 calls takes 100 us. */
 static void a_call_that_was_interrupted_says_little(void **state)
 {
     (void)state;
@@ -305,8 +306,8 @@ static void a_call_that_was_interrupted_says_little(void **state)
     sj_call_timing_free(timing);
 }
 
-/* The thread waits for the drain for 800 of the 1000 ticks. The calls before it had 200, of which a
- * timed call that contains the wait has 100. */
+/* The thread waits for the drain for 800 ticks, up to tick 2,000. The calls of 2 lie in the 200
+ * ticks before the wait. The timed call of 1 lasts 250 ticks without the wait. */
 static void waits_for_the_drain_are_no_part_of_calls(void **state)
 {
     (void)state;
@@ -337,7 +338,8 @@ static void calls_that_may_have_been_long_put_their_function_back_on_the_clock(v
     (void)state;
     sj_call_timing *timing = new_timing();
     add_calls(timing, 2, 40, 512);
-    for (int i = 0; i < 3; i++) { /* a different time each, as if the thread was interrupted */
+    /* never two late calls in a row, as if the thread was interrupted */
+    for (int i = 0; i < 3; i++) {
         (void)time_between(timing, 10, SJ_LATE_CALL_NS);
         assert_int_equal(counted[2], 1);
         (void)time_between(timing, 10, SJ_LATE_CALL_NS - 1);
@@ -369,7 +371,7 @@ static void short_records_behind_what_is_missing_are_counted_as_lost(void **stat
     sj_untimed_records_free(untimed);
 }
 
-/* The function loses its clock while it is open. */
+/* Functions 1 and 2 lose their clock while calls of them are open. */
 static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
 {
     (void)state;
@@ -419,7 +421,7 @@ static void what_waits_can_be_settled(void **state)
     sj_untimed_records_free(untimed);
 }
 
-/* A program may write such records on purpose. The times that they wait for never come. */
+/* A malicious program may write values whose times never come. */
 static void what_waits_has_a_bound(void **state)
 {
     (void)state;

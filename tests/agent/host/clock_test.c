@@ -1,4 +1,4 @@
-/* The step of clocks: of made ones, and of this machine's. */
+/* Tests the step of clocks: of simulated clocks, and of this machine's clock. */
 #include "agent/host/clock.h"
 
 #include "tests/support/check.h"
@@ -7,9 +7,10 @@ static uint64_t step;
 static uint64_t now;
 static unsigned readings;
 static unsigned
-    moved_at; /* the reading before which the thread goes to another processor; 0: none */
+    /* number of the reading before which the thread moves to another processor; 0: none */
+    moved_at;
 
-/* Goes on by 1 to 13 steps from one reading to the next. */
+/* Returns a time 1 to 13 steps after the previous one. */
 static uint64_t read_made(void)
 {
     readings++;
@@ -41,7 +42,7 @@ static void a_step_is_found(void **state)
     }
 }
 
-/* Processors' clocks may be apart by less than a step. */
+/* Two processors' clocks may differ by less than a step. */
 static void a_thread_that_is_moved_meanwhile_finds_it(void **state)
 {
     (void)state;
@@ -67,8 +68,8 @@ static void times_are_kept_in_whole_steps_of_the_clock(void **state)
     assert_int_equal(sj_clock_kept_step(26, 100, 1 / 2.6), 260);
     assert_int_equal(sj_clock_kept_step(26, 1, 1 / 2.6), 26);
     assert_int_equal(sj_clock_kept_step(1, 1, 40), 1);
-    assert_int_equal(sj_clock_kept_step(1, 0, 0.5), 0); /* exact */
-    assert_int_equal(sj_clock_kept_step(1, 10, 0), 0);  /* no rate */
+    assert_int_equal(sj_clock_kept_step(1, 0, 0.5), 0); /* exact times */
+    assert_int_equal(sj_clock_kept_step(1, 10, 0), 0);  /* unknown rate */
     assert_int_equal(sj_clock_kept_step(1, UINT64_MAX, 0.001), UINT32_MAX);
 }
 
@@ -85,7 +86,7 @@ static void readings_of_this_machine_are_so_far_apart(void **state)
         }
         between += (sj_clock_ticks() - before) % found != 0;
     }
-    assert_true(between < PAIRS / 10); /* a thread is moved now and then */
+    assert_true(between < PAIRS / 10); /* rarely, the thread moves to another processor */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Runtime directories lie where nobody else can have put something first. */
+/* Tests that runtime directories lie where no other user can have created a file first. */
 #include "agent/host/directories.h"
 #include "tests/support/check.h"
 
@@ -9,8 +9,8 @@
 
 static char own[64];
 
-/* another_user returns a user without an account and of this test only. Two tests that run at once
- * would else share the folder that such a user gets. */
+/* Returns a user id without an account. It is unique, so that tests that run at once do not share
+ * the folder of that user. */
 static uid_t another_user(void)
 {
     return 200000 + (uid_t)getpid();
@@ -56,7 +56,7 @@ static void one_of_another_user_is_not(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
-        skip(); /* it cannot be given away */
+        skip(); /* chown needs root */
     }
     assert_int_equal(chown(own, another_user(), (gid_t)-1), 0);
     assert_false(is_used());
@@ -92,7 +92,7 @@ static void a_sessions_directory_is_for_its_user_only(void **state)
     assert_int_equal(rmdir(parent), 0);
 }
 
-/* other_state_is_in has `user` ask for its state directory, with HOME=`home`. */
+/* True if `user`, with HOME=`home`, gets a state directory whose path begins with `expected`. */
 static bool other_state_is_in(uid_t user, const char *home, const char *expected)
 {
     const pid_t child = fork();
@@ -110,7 +110,7 @@ static bool other_state_is_in(uid_t user, const char *home, const char *expected
     return status == 0;
 }
 
-/* remove_state removes the empty folders of a home. */
+/* Removes the empty state folders in `home`. */
 static void remove_state(const char *home)
 {
     static const char *const names[] = {"/.local/state/sojourn/x", "/.local/state/sojourn",
@@ -128,7 +128,7 @@ static void the_home_of_another_user_is_left_alone(void **state)
     const uid_t user = another_user();
     char fallback[64];
     if (geteuid() != 0) {
-        skip(); /* it cannot become another user */
+        skip(); /* setresuid needs root */
     }
     snprintf(fallback, sizeof(fallback), "/var/tmp/sojourn-%u", (unsigned)user);
     assert_true(other_state_is_in(user, own, fallback));

@@ -1,5 +1,5 @@
-/* How a program is started that an emulator runs: a script stands for the emulator and writes down
- * what it was asked to. */
+/* Tests how a program is started that an emulator runs. A script stands for the emulator and
+ * reports how it was called. */
 #include "agent/launch/launch.h"
 
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A scripted agent that uses the recorder's end of the link, with a real spool. */
+/* A scripted agent speaks to the recorder's end of the link. The spool is real. */
 typedef struct fixture {
     char directory[64];
     char spool_directory[96];
@@ -145,7 +145,8 @@ static void say(int fd, uint16_t version, uint16_t type, const void *payload, si
                      sj_writer_used(&writer));
 }
 
-/* Returns the type of the reply; 0 if the server closed the connection. */
+/* Receives a reply and copies its payload to `payload`. Returns the reply's type, or 0 if the
+ * server closed the connection. */
 static int hear(int fd, void *payload, size_t capacity)
 {
     uint8_t packet[8192];
@@ -197,7 +198,7 @@ static void test_the_server_goes_on_after_poll_fails(void **state)
     fixture *f = *state;
     sj_link_welcome welcome;
     atomic_store(&poll_failures, 3);
-    const int first = connect_agent(f); /* ends the poll that runs */
+    const int first = connect_agent(f); /* wakes the server from its current poll */
     wait_for_failures();
     const int second = connect_agent(f);
     say_hello(second, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
@@ -317,7 +318,7 @@ static int ask_about(int fd, uint16_t type, const char *path, void *reply, size_
     return hear(fd, reply, capacity);
 }
 
-/* True if the plan at `path` hooks a function. Writes the function's place in the plan. */
+/* True if the plan at `path` hooks the function. Writes the function's index in the plan. */
 static bool is_hooked(const char *path, const char *name, uint32_t *place)
 {
     sj_plan plan = {0};

@@ -1,4 +1,4 @@
-/* A change of hooks is recorded in the set of unhooked functions before the threads run again. */
+/* A change of hooks must be in the set of unhooked functions before the threads run again. */
 #include "agent/livepatch/remote_agent.h"
 #include "agent/livepatch/toggle.h"
 #include "agent/livepatch/transition.h"
@@ -13,7 +13,7 @@ static sj_unhooked_set *freed;
 static uint32_t changes_at_resumption;
 static bool is_free_at_resumption;
 static bool other_is_free_at_resumption;
-static bool is_free_at_change; /* At the first change. */
+static bool is_free_at_change; /* true if FREED is free at the first change */
 static sj_hook_change written[2];
 static uint32_t refused;
 static bool hooking_fails;
@@ -138,7 +138,7 @@ static void functions_are_reported_to_be_free_before_threads_run_on(void **state
     assert_false(is_free_at_resumption);
 }
 
-/* Calls of these functions may have an exit or lack it. */
+/* Calls of these functions may or may not have an exit. */
 static void those_that_may_not_be_free_are_reported_to_have_been(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static sj_status reselect(void)
         sj_transition_process(NULL, 1, getpid(), &wanted, freed, &report, &error);
     assert_int_equal(report.freed_count, 1);
     assert_int_equal(report.hooked_count, hooking_fails ? 0 : 1);
-    assert_int_equal(report.missed_count, 0); /* After a failure it is unknown. */
+    assert_int_equal(report.missed_count, 0); /* The count is unknown after a failure. */
     sj_transition_report_deinit(&report);
     return status;
 }

@@ -34,7 +34,7 @@ void __wrap_sj_tracee_close(sj_tracee *target)
     (void)target;
 }
 
-/* The process is the test itself. */
+/* The traced process is the test itself. */
 sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
                                  size_t size);
 sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
@@ -242,7 +242,7 @@ static void a_process_without_an_agent_is_refused(void **state)
     sj_transition_report_deinit(&report);
 }
 
-/* Renews `function` by `renewal`. HOOK is wanted. */
+/* Renews the hook of `function` as `renewal` says. HOOK is the only wanted function. */
 static sj_status renew(uint32_t function, sj_renewal renewal, bool asks_agents,
                        sj_transition_report *report)
 {
@@ -306,7 +306,7 @@ static void a_renewal_that_has_failed_halfway_is_made_up_for(void **state)
     sj_transition_report_deinit(&report);
 }
 
-/* Returns how often functions were recorded as unhooked while a hook is renewed. */
+/* Renews the hook of HOOK. Returns how often functions were recorded as unhooked meanwhile. */
 static uint32_t renewals_of(bool is_slot)
 {
     uint8_t states[FUNCTIONS] = {0};

@@ -1,4 +1,4 @@
-/* What the flight recorder keeps, and what a dump ships. */
+/* Tests what the flight recorder keeps, and what a dump ships. */
 #include "agent/modes/flight_recorder.h"
 
 #include "tests/support/check.h"
@@ -59,7 +59,7 @@ static void a_dump_ships_the_time_before_the_trigger(void **state)
     begin(UINT64_MAX, NULL);
     test_blocks(10000, CALLS, flight, keep);
     test_blocks(20000, CALLS, flight, keep);
-    assert_int_equal(dump(20500, &child), 1); /* the older one is too old */
+    assert_int_equal(dump(20500, &child), 1); /* the earlier block is too old */
     assert_int_equal(test_session_read(session, SJ_FRAME_SESSION_END), 1);
     Sojourn__SessionEnd *end =
         test_session_message(session, SJ_FRAME_SESSION_END, 0, &sojourn__session_end__descriptor);

@@ -1,4 +1,4 @@
-/* The overhead governor on a clock of the test's own: what it unhooks, when it hooks again. */
+/* Tests the overhead governor on a simulated clock: what it unhooks, and when it hooks again. */
 #include "agent/modes/overhead_governor.h"
 
 #include "tests/support/check.h"
@@ -39,11 +39,11 @@ static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool o
 
 static unsigned method_toggles;
 static uint64_t method_cost_ns;
-static bool hot_is_muted; /* its probes stay, if they are rare enough */
+static bool hot_is_muted; /* true: HOT is muted, so its probes remain */
 static bool hot_is_rare;
-static void (*meanwhile)(void); /* NULL: nothing happens while methods are changed */
+static void (*meanwhile)(void); /* called while methods are changed, unless NULL */
 
-/* HOT is a method of a runtime. */
+/* Changes HOT, the only method of a runtime. The other functions stay in `change`. */
 static sj_status hook_methods(void *context, sj_method_change *change, uint64_t *cost_ns,
                               sj_error *error)
 {
@@ -128,7 +128,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* So many calls within so much CPU time, then one look. */
+/* Adds calls of HOT and COLD and `passed_ns` of CPU time, then lets the governor check once.
+ * Returns its result. */
 static bool run(fixture *f, uint64_t hot, uint64_t cold, uint64_t passed_ns)
 {
     uint64_t *calls = sj_governed_process_calls(f->process);
@@ -162,7 +163,7 @@ static void the_most_called_function_is_unhooked(void **state)
     assert_toggled(1, HOT, false);
     sj_overhead_governor_get_counters(f->governor, &counters);
     assert_int_equal(counters.unhooked, 1);
-    assert_true(counters.overhead_percent > 100); /* 5.1 ms of 10 ms */
+    assert_true(counters.overhead_percent > 100); /* 5.1 ms in 4.9 ms of the program's own time */
     assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
     Sojourn__Decision *decision =
         test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
@@ -180,19 +181,20 @@ static double overhead_of(const fixture *f)
     return counters.overhead_percent;
 }
 
-/* 11000 calls cost 1.1 ms; of 7000 without a clock and 4000 with one it is 0.75 ms. */
+/* 11,000 timed calls cost 1.1 ms. 7,000 untimed and 4,000 timed calls cost 0.75 ms. */
 static void calls_without_a_clock_cost_half(void **state)
 {
     fixture *f = *state;
     sj_governed_process_untimed(f->process)[HOT] += 7000;
     assert_false(run(f, 11000, 0, 10 * MS));
     assert_int_equal(toggles, 0);
-    assert_in_range((uint64_t)(overhead_of(f) * 1000), 8100, 8110); /* of the 9.25 ms that remain */
+    assert_in_range((uint64_t)(overhead_of(f) * 1000), 8100, 8110); /* 0.75 ms in 9.25 ms */
     assert_true(run(f, 11000, 0, 10 * MS));
     assert_toggled(1, HOT, false);
 }
 
-/* Of 8 ms, 5 are what the timed function costs, which is called less. */
+/* The calls cost 8 ms: 5 ms for COLD, which is timed, and 3 ms for HOT, which is called more
+ * often. */
 static void the_most_expensive_function_is_unhooked(void **state)
 {
     fixture *f = *state;
@@ -210,7 +212,7 @@ static void methods_of_a_runtime_are_not_patched(void **state)
     assert_false(run(f, 0, 0, 10 * MS));
 }
 
-/* One decision is for both. */
+/* One decision covers the function and the method. */
 static void methods_are_recorded_again_when_functions_are_refused(void **state)
 {
     fixture *f = *state;
@@ -219,14 +221,16 @@ static void methods_are_recorded_again_when_functions_are_refused(void **state)
     assert_int_equal(toggles, 1);
     assert_int_equal(method_toggles, 2);
     assert_true(last_on);
-    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1); /* refused */
+    /* the refused decision */
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
 }
 
-/* What it takes a runtime to leave methods out is paid back before they are recorded again. */
+/* The time that a runtime needs to change methods is paid back before the methods are recorded
+ * again. */
 static void what_methods_cost_to_change_is_spent(void **state)
 {
     fixture *f = *state;
-    method_cost_ns = 500 * MS; /* 5 s of the program's own time, at 10 % */
+    method_cost_ns = 500 * MS; /* takes 5 s of the program's own time to pay back, at 10 % */
     assert_true(run(f, 50000, 1000, 10 * MS));
     assert_int_equal(method_toggles, 1);
     assert_false(run(f, 0, 10, 4000 * MS));
@@ -237,7 +241,8 @@ static void what_methods_cost_to_change_is_spent(void **state)
     assert_int_equal(toggles, 0);
 }
 
-/* Muted, 4 ns a call of 100: of the tenth that may be spent a quarter is for that. */
+/* A muted call costs 4 ns, a recorded one 100 ns. A quarter of the 10 % budget is for muted
+ * calls. */
 static void probes_of_rare_methods_may_stay(void **state)
 {
     fixture *f = *state;
@@ -253,7 +258,7 @@ static void probes_of_rare_methods_may_stay(void **state)
     protobuf_c_message_free_unpacked(&decision->base, NULL);
     assert_false(run(f, 0, 10, 900 * MS));
     sj_overhead_governor_get_counters(f->governor, &counters);
-    assert_true(counters.overhead_percent > 0.5); /* without them it is 0.17 */
+    assert_true(counters.overhead_percent > 0.5); /* 0.17 without the muted calls */
 }
 
 static void probes_of_frequent_methods_go(void **state)
@@ -268,7 +273,8 @@ static void probes_of_frequent_methods_go(void **state)
     protobuf_c_message_free_unpacked(&decision->base, NULL);
 }
 
-/* Of a hidden class: muted, 4 ns a call of 100, it costs more than all that may be spent. */
+/* The probes of HOT cannot be removed, because its class is hidden. Muted, HOT costs 4 ns a call,
+ * which exceeds the whole budget. */
 static void what_cannot_be_saved_is_not_taken_from_others(void **state)
 {
     fixture *f = *state;
@@ -281,7 +287,7 @@ static void what_cannot_be_saved_is_not_taken_from_others(void **state)
     assert_false(run(f, 0, 40000, 800 * MS));
     assert_int_equal(toggles, 0);
     sj_overhead_governor_get_counters(f->governor, &counters);
-    assert_true(counters.overhead_percent > 10); /* without that it is 1.6 */
+    assert_true(counters.overhead_percent > 10); /* 1.6 without the muted calls */
 }
 
 static void let_the_process_go(void)
@@ -299,7 +305,7 @@ static void suspend(void)
     assert_false(sj_overhead_governor_suspend(the.governor, MS));
 }
 
-/* Who is to trace the process waits for them, but not longer than he says. */
+/* A suspension fails if methods are still being changed after the caller's limit. */
 static void a_change_of_methods_is_not_waited_for_in_silence(void **state)
 {
     fixture *f = *state;
@@ -311,8 +317,8 @@ static void a_change_of_methods_is_not_waited_for_in_silence(void **state)
     assert_false(run(f, 50000, 0, 10 * MS));
 }
 
-/* The drain does not wait for them; no decision is sent about a process that is gone, but its cost
- * counts. */
+/* The drain does not wait for changes of methods. If the process ends meanwhile, the governor sends
+ * no decision, but counts the cost. */
 static void processes_come_and_go_while_methods_are_changed(void **state)
 {
     fixture *f = *state;
@@ -327,7 +333,7 @@ static void processes_come_and_go_while_methods_are_changed(void **state)
     assert_true(counters.overhead_percent > 100);
     meanwhile = NULL;
     method_cost_ns = 0;
-    assert_true(run(f, 50000, 1000, 10 * MS)); /* the one that came */
+    assert_true(run(f, 50000, 1000, 10 * MS)); /* the new process */
     assert_int_equal(method_toggles, 2);
     assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
 }
@@ -338,7 +344,7 @@ static void too_short_an_interval_decides_nothing(void **state)
     assert_int_equal(toggles, 0);
 }
 
-/* Its pause is a second; what was saved has to pay for the attempt, too. */
+/* The pause is one second. The saved time must also pay for the attempt. */
 static void a_function_is_hooked_again_after_its_pause(void **state)
 {
     fixture *f = *state;
@@ -354,7 +360,7 @@ static void each_failed_attempt_doubles_the_pause(void **state)
     fixture *f = *state;
     assert_true(run(f, 50000, 1000, 10 * MS));
     assert_true(run(f, 0, 10, 1100 * MS));
-    assert_true(run(f, 2000000, 0, 400 * MS)); /* too much for what was saved */
+    assert_true(run(f, 2000000, 0, 400 * MS)); /* costs more than was saved */
     assert_toggled(3, HOT, false);
     assert_false(run(f, 0, 10, 1900 * MS));
     assert_int_equal(toggles, 3);
@@ -386,7 +392,7 @@ static void nothing_is_traced_while_it_is_suspended(void **state)
     assert_true(sj_overhead_governor_suspend(f->governor, MS));
     assert_false(run(f, 50000, 0, 10 * MS));
     assert_int_equal(toggles, 0);
-    sj_overhead_governor_resume(f->governor, 10); /* what was spent before is forgotten */
+    sj_overhead_governor_resume(f->governor, 10); /* earlier costs are forgotten */
     assert_false(run(f, 100, 0, 10 * MS));
     assert_int_equal(toggles, 0);
     assert_true(run(f, 50000, 0, 10 * MS));

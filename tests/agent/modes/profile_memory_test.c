@@ -1,4 +1,4 @@
-/* A profile takes a block wholly or not at all, wherever memory ends. */
+/* A profile adds a block completely or not at all, whichever allocation fails. */
 #include "agent/modes/profile.h"
 
 #include "proto/callgraph/profile.h"
@@ -16,8 +16,8 @@ typedef struct made_block {
     size_t size;
 } made_block;
 
-/* One thread makes a call, and DEPTH more that lie in each other: in one block, and again with the
- * exits of those in the next block, where the recording ends. */
+/* `returned` holds one call and DEPTH nested calls. `entered` holds them again, but the nested
+ * calls end in `ended`, the last block. `other_ended` is such a block of another thread. */
 static made_block returned, entered, ended, other_ended;
 
 static made_block encode(const sj_block_input *input)
@@ -121,7 +121,7 @@ static sj_status add_block(sj_profiler *profiler, const made_block *made)
     return sj_profiler_block(profiler, (sj_slice){.data = made->bytes, .size = made->size});
 }
 
-/* Memory ends once: what was refused is taken the second time. */
+/* One allocation may fail. A block that was refused is accepted the second time. */
 static void add_block_at_last(sj_profiler *profiler, const made_block *made)
 {
     if (add_block(profiler, made) != SJ_OK) {
@@ -143,11 +143,11 @@ static void read_profile(test_session *session, sj_profile *profile)
     assert_int_equal(sj_profile_decode((sj_slice){.data = raw, .size = size}, profile), SJ_OK);
 }
 
-/* What each block holds, in the order in which they are added. */
+/* The contents of each block, in the order in which the blocks are added. */
 static const struct {
     const made_block *block;
     uint64_t events;
-    uint64_t ended; /* calls */
+    uint64_t ended; /* calls that end in the block */
     uint64_t open;  /* calls that end as open */
 } added[] = {{&returned, 2 * DEPTH + 2, DEPTH + 1, 0},
              {&other_ended, DEPTH, DEPTH, DEPTH},
@@ -156,7 +156,7 @@ static const struct {
 
 enum { BLOCKS = sizeof(added) / sizeof(*added) };
 
-/* Returns the events of the blocks from `first` on. */
+/* Returns the number of events of the blocks from `first` on. */
 static uint64_t events_from(size_t first)
 {
     uint64_t events = 0;
@@ -166,7 +166,7 @@ static uint64_t events_from(size_t first)
     return events;
 }
 
-/* Returns the events of the gap by which the sums of an unusable graph are lost. */
+/* Returns the events of the gap that reports the lost sums of an unusable graph, or 0. */
 static uint64_t read_gap(test_session *session)
 {
     const size_t count = test_session_read(session, SJ_FRAME_GAP);
@@ -180,8 +180,8 @@ static uint64_t read_gap(test_session *session)
     return events;
 }
 
-/* Each call that ended is in the sums once, each open one in the list once. If the graph ran out of
- * memory, the sums of all earlier blocks are lost, and a gap reports them. */
+/* Each call that ended is in the sums once, and each open call is in the list once. If the graph
+ * ran out of memory, the sums of all earlier blocks are lost, and a gap reports them. */
 static void check_sent(test_session *session)
 {
     sj_profile profile;
@@ -207,7 +207,7 @@ static void check_sent(test_session *session)
     sj_profile_deinit(&profile);
 }
 
-/* The gaps of the last block are the caller's to report. */
+/* The caller of the profiler reports the gaps of the last block. */
 static void check_gaps(const sj_profiler *profiler, size_t wanted)
 {
     size_t count;

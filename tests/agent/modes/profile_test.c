@@ -1,4 +1,5 @@
-/* Blocks become aggregates per call path; those of a killed recorder are sent by its successor. */
+/* Tests that blocks become sums per call path. The next recorder sends the sums of a killed
+ * recorder. */
 #include "agent/modes/profile.h"
 
 #include "tests/support/call_trace.h"
@@ -75,7 +76,7 @@ static void blocks_are_summed_until_they_are_sent(void **state)
     sj_profiler_free(profiler);
 }
 
-/* The checkpoint holds three calls; two more were read and are lost with the recorder. */
+/* The checkpoint holds three calls. Two later calls are lost with the recorder. */
 static void a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap(void **state)
 {
     const sj_profiler_options given = options();
@@ -94,7 +95,8 @@ static void a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap(void *
     assert_profile(0, 3, 1000);
 }
 
-/* Gives all blocks of a thread but the last one to a profiler; returns what is open behind them. */
+/* Adds all blocks of a thread but the last to the profiler. Returns the number of calls that are
+ * open after them. */
 static uint32_t add_all_but_last(sj_profiler *profiler)
 {
     const trace_shape shape = {.seed = 7,
@@ -117,7 +119,7 @@ static uint32_t add_all_but_last(sj_profiler *profiler)
     return open;
 }
 
-/* Sums that were sent are not sent again; the calls that are open behind them are. */
+/* Sums that were sent are not sent again. Calls that are open after them are sent again. */
 static void calls_that_are_open_at_a_checkpoint_come_in_a_block(void **state)
 {
     (void)state;

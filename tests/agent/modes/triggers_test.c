@@ -1,4 +1,4 @@
-/* When triggers fire, how often, and what they do. */
+/* Tests when triggers fire, how often, and what they do. */
 #include "agent/modes/triggers.h"
 
 #include "tests/support/check.h"
@@ -24,7 +24,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One trigger; a tick is a nanosecond. */
+/* Starts with one trigger. A tick is a nanosecond. */
 static void begin(sj_trigger trigger)
 {
     policy.triggers[0] = trigger;
@@ -88,7 +88,7 @@ static void at_most_so_many_fire_and_the_end_reports_the_others(void **state)
     assert_int_equal(fired(), 1);
     sj_triggers_finish(triggers, 300);
     assert_int_equal(fired(), 2);
-    sj_triggers_finish(triggers, 400); /* nothing since */
+    sj_triggers_finish(triggers, 400); /* nothing has happened since */
     assert_int_equal(fired(), 2);
 }
 
@@ -98,7 +98,7 @@ static void a_rate_counts_within_its_window(void **state)
     begin((sj_trigger){.event = SJ_TRIGGER_RATE, .times = 3, .within_ns = 100});
     call(0, 0);
     call(0, 60);
-    call(0, 170); /* a window later */
+    call(0, 170); /* more than a window later */
     call(0, 180);
     assert_int_equal(fired(), 0);
     call(0, 190);

@@ -1,5 +1,5 @@
-/* Decoding of AArch64 words: kinds and targets of single words, epilogues that remove the frame,
- * and the tables of switches. The encodings are those of GNU as. */
+/* Tests the decoding of AArch64 words: kinds and targets of single words, epilogues that remove the
+ * frame, and the tables of switches. The encodings are those of GNU as. */
 #include "agent/planner/jump_tables.h"
 #include "agent/planner/machine.h"
 #include "tests/support/check.h"
@@ -9,7 +9,7 @@
 
 enum {
     WORD = 4,
-    TEXT_LOW = 0x10ff0, /* so that adrp refers to another page than the text's start */
+    TEXT_LOW = 0x10ff0, /* so that adrp may refer to another page than the text's start */
     MOST_WORDS = 16,
     NONE = 0,
     WORD_BR = 0xd61f0220,
@@ -88,7 +88,7 @@ static void pages_are_those_of_the_instruction(void **state)
     sj_decoder_close(&decoder);
 }
 
-/* A module of one function with these words. */
+/* A module with one function that consists of `codes`. */
 typedef struct small_module {
     sj_module module;
     sj_code_range range;
@@ -122,13 +122,13 @@ static void read_words(small_module *made, const uint32_t *text, uint32_t count)
     sj_decoder_close(&decoder);
 }
 
-/* Before a jump through a register, only a frame that was certainly removed counts. */
+/* The jump is marked with SJ_CODE_ENTRY_FRAME only if the frame was certainly removed before it. */
 static void epilogues_give_the_frame_up(void **state)
 {
     static const struct {
         uint32_t count;
         uint32_t text[3]; /* before the jump */
-        uint32_t target;  /* a place that control may reach; 0: none */
+        uint32_t target;  /* offset that a branch may lead to; 0: none */
         bool is_entry;
     } cases[] = {
         {1, {WORD_POP_LINK}, 0, true},
@@ -206,7 +206,7 @@ static void switches_say_how_their_tables_are_read(void **state)
     }
 }
 
-/* Compilers send an unreachable case to the end of the function, where another one starts. */
+/* Compilers send an unreachable case to the end of the function, where another function starts. */
 static void a_case_behind_the_function_does_not_end_the_table(void **state)
 {
     enum { WORDS = 6, ENTRIES = 4 };

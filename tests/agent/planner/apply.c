@@ -11,7 +11,7 @@ enum { LABELS = 1 << 16, FIXES = 1 << 18, REACH = 1 << 30, PAGE = 4096 };
 typedef struct fix {
     uint8_t *field; /* 32-bit distance, relative to the byte after it unless `end` is set */
     uint8_t *end;
-    uint32_t target; /* stub number, or label */
+    uint32_t target; /* number of the stub or label */
 } fix;
 
 typedef struct emitter {
@@ -49,8 +49,8 @@ static void set_distance(emitter *e, uint8_t *field, const uint8_t *end, uint64_
     memcpy(field, &narrow, sizeof(narrow));
 }
 
-/* Counts without changing flags, registers or the red zone. lea, push, pop and mov keep the flags,
- * so lea computes the sum. */
+/* Emits code that adds 1 to the counter and keeps flags, registers and the red zone. lea, push, pop
+ * and mov keep the flags, so lea computes the sum. */
 static void put_probe(emitter *e, uint64_t *counter)
 {
     static const uint8_t before[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x50, 0x51, 0x48, 0xb8};
@@ -62,7 +62,8 @@ static void put_probe(emitter *e, uint64_t *counter)
     put(e, after, sizeof(after));
 }
 
-/* Inverts the flags that the plan says are free, so that any code that reads them fails. */
+/* Emits code that inverts the flags that the plan says are free. Any code that reads them then
+ * fails. */
 static void put_other_flags(emitter *e)
 {
     static const uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0x80,              /* lea -128(%rsp) */
@@ -102,8 +103,8 @@ static void put_to_stub(emitter *e, uint32_t stub)
     e->stub_fixes[e->stub_fix_count++] = (fix){.field = e->at - 4, .end = e->at, .target = stub};
 }
 
-/* True if bytes are a copy of the instruction that they stand for. An indirect call that became a
- * jump differs in the three bits that say so. */
+/* True if the bytes are a copy of the original instruction. An indirect call that became a jump
+ * differs in three bits of the byte after 0xff. */
 static bool are_copied(const uint8_t *original, const uint8_t *bytes, size_t size)
 {
     enum { CALL_OR_JUMP = 0x30 };

@@ -1,6 +1,5 @@
-/* A small applier of plans for tests: emits the stubs of a plan with counting probes and writes the
- * patches into the running program. It knows plan.h only: no disassembler, nothing of the planner.
- */
+/* Test support: emits the stubs of a plan with counting probes and writes the patches into the
+ * running program. It uses only plan.h, not the planner or a disassembler. */
 #ifndef SJ_TESTS_AGENT_PLANNER_APPLY_H
 #define SJ_TESTS_AGENT_PLANNER_APPLY_H
 
@@ -16,8 +15,8 @@ typedef struct applied_plan {
     uint32_t refused; /* patches whose original bytes differed */
 } applied_plan;
 
-/* apply_plan patches the module at `bias`. false: no memory near, or a plan that cannot be right.
- */
+/* Patches the module at `bias`. Returns false if no memory near the module is free, or if the plan
+ * is invalid. */
 bool apply_plan(const sj_plan_header *header, uint64_t bias, applied_plan *applied);
 
 #endif

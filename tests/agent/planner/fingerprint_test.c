@@ -1,7 +1,7 @@
-/* Fingerprints of functions without names. They do not depend on the address of the code. They
- * differ if the code does something else, or, if it is short, calls something else. Programs are
- * built twice, in another order of functions (moved.c). FILE has symbols, which say where functions
- * are; FILE.stripped has none. */
+/* Tests fingerprints of functions without names. They do not depend on the address of the code.
+ * They differ if the code does something else, or, if it is short, calls something else. Programs
+ * are built twice, with their functions in another order (moved.c). FILE has symbols, which say
+ * where functions are; FILE.stripped has none. */
 #include "agent/planner/planner.h"
 
 #include "tests/support/check.h"

@@ -95,7 +95,7 @@ static void effects_are_those_of_the_tables(void **state)
     assert_true(checked > 1000000);
 }
 
-/* Shifts by zero and by 32: the count is taken modulo 32, for 64-bit operands modulo 64. */
+/* A shift by zero writes no flags. The count is taken modulo 32, for 64-bit operands modulo 64. */
 static void shifts_by_nothing_write_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Hand-written code that returns a result in the carry flag, or gets an argument in it, in forms
- * that are hard to analyse. Each below_ function must keep its flags at its return, because its
- * asks_ function reads them. x86-64. */
+/* Hand-written code that returns a result in the carry flag, or gets an argument in the carry flag,
+ * in forms that are hard to analyse. Each below_ function must keep its flags at its return,
+ * because its asks_ function reads them. x86-64. */
 .macro named name
     .p2align 4
     .type \name, @function
@@ -50,7 +50,7 @@
     leave_frame
 .endm
 
-/* Calls such a function and reads the flag. */
+/* A function that calls `callee` and reads the carry flag. */
 .macro asks name, callee:vararg
     begin \name
     frame
@@ -61,7 +61,7 @@
 
     .text
 
-/* Functions that run into the next one and share its return. */
+/* Functions that continue in the next function and share its return. */
     begin runs_on
     reply
     leaq 1(%rdi), %rdi
@@ -86,7 +86,7 @@ below_end:
     end below_alignment
     asks asks_through_alignment, runs_far
 
-/* The flags go into a call, and the callee passes them to what it calls. */
+/* The flags go into a call, and the callee passes them to its own callee. */
     below below_callee
     begin adds
     leaq (%rax), %rax
@@ -141,7 +141,7 @@ below_end:
     end calls_and_jumps
     asks asks_behind_both, calls_and_jumps
 
-/* A function that is called by pointer reads them. */
+/* A function that is called through a pointer reads the flags. */
     below below_pointer
     begin adds_by_pointer
     leaq 5(%rax), %rax
@@ -156,7 +156,7 @@ below_end:
     leave_frame
     end asks_by_pointer_behind
 
-/* A pointer into a function. */
+/* A pointer leads into the middle of a function. */
     begin below_inside
     leaq 1(%rdi), %rdi
     leaq 1(%rdi), %rdi
@@ -245,7 +245,7 @@ inside:
     addq $8, %rsp
     ret
 
-/* A jump that is always short; a distance in a table. */
+/* A jump that has only a short form, and a distance in a table. */
     begin counts
     leaq (%rdi), %rdi
     leaq (%rdi), %rdi
@@ -271,7 +271,7 @@ below_count:
     look
     end asks_by_distance
 
-/* In a library: through the linkage table and the table of imports, which lead back to the
+/* In a library, calls through the linkage table and the table of imports lead back to the
  * library. */
     named below_name
     reply

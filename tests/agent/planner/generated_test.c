@@ -1,4 +1,4 @@
-/* Plans of generated code: methods as Mono compiles them. */
+/* Tests plans of generated code: methods as Mono compiles them. */
 #include "agent/planner/generated.h"
 
 #include "tests/support/check.h"
@@ -55,7 +55,7 @@ static void constants_lie_behind_code_that_throws(void **state)
 
 static void the_end_of_a_handler_ends_no_call(void **state)
 {
-    static const uint8_t bytes[] = {PROLOGUE, 0xeb, 10,         /* jmp over it */
+    static const uint8_t bytes[] = {PROLOGUE, 0xeb, 10,         /* jmp over the handler */
                                     0x48,     0x89, 0x65, 0xf0, /* handler */
                                     0x90,     0x48, 0x8b, 0x65, 0xf0, 0xc3, EPILOGUE};
     enum { HANDLER = 14, HANDLER_END = 24 };
@@ -115,7 +115,9 @@ static bool covers(const sj_plan_function *function, uint32_t place)
     return found;
 }
 
-/* A runtime enters handlers by its own tables, which do not exist yet. `number` is a shape. */
+/* Plans a method of the shape `number`. The start of its handler must not be covered, because the
+ * runtime enters the handler by its own tables, which do not exist yet. True if the method is
+ * hooked. */
 static bool check_shape(uint32_t number)
 {
     static const piece prologue = {8, {0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x10}};

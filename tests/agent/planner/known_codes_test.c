@@ -1,4 +1,5 @@
-/* An instruction from the memory equals what a decoder without a memory reads. */
+/* An instruction that a decoder finds in its memory of known instructions equals what a decoder
+ * without such a memory reads. */
 #include "agent/objfile/elf_view.h"
 #include "agent/planner/machine.h"
 
@@ -7,13 +8,13 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* fewer instructions than a decoder reads before it has a memory */
+/* A decoder that has read fewer instructions has no memory yet. */
 enum { CODES_A_DECODER = 512 };
 
 typedef struct readers {
     sj_decoder with;
     sj_decoder without;
-    unsigned read; /* instructions that the second decoder has read */
+    unsigned read; /* number of instructions that `without` has read */
 } readers;
 
 static void open_readers(readers *both, bool keeps_faults)

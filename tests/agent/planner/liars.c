@@ -1,5 +1,5 @@
-/* A program with wrong tables: symbols that overlap, end outside the text, are longer than their
- * unwind range, or have none. It runs normally; x86-64. */
+/* A program with wrong tables: symbols that overlap, end outside the text, exceed their unwind
+ * range, or have none. It runs normally. x86-64. */
 #include <stdio.h>
 
 long first_of_two(long x);

@@ -1,4 +1,4 @@
-/* Work in pieces on several threads. */
+/* Tests work that is split into pieces for several threads. */
 #include "agent/planner/pieces.h"
 
 #include "agent/planner/planner.h"

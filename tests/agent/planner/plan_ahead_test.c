@@ -1,4 +1,4 @@
-/* Plans that are made into the cache before they are needed. */
+/* Tests plans that are made in the cache before a process needs them. */
 #include "agent/planner/plan_ahead.h"
 
 #include "tests/support/check.h"
@@ -36,11 +36,11 @@ static void who_waits_finds_the_plan_in_the_cache(void **state)
     char path[] = "/proc/self/exe";
     sj_planner_options options = {.module_path = path, .cache_directory = folder, .threads = 2};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
-    path[0] = '?'; /* the plan has its own copy */
+    path[0] = '?'; /* the planner has its own copy of the path */
     options.module_path = "/proc/self/exe";
     assert_true(sj_plan_ahead_is_of(ahead, "/proc/self/exe"));
     assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
-    assert_true(sj_plan_ahead_wait(ahead, 0)); /* once is enough */
+    assert_true(sj_plan_ahead_wait(ahead, 0)); /* a second wait returns at once */
     assert_int_equal(sj_plan_make(&options, &plan, NULL), SJ_OK);
     assert_true(plan.from_cache);
     options.cache_directory = NULL;
@@ -62,7 +62,7 @@ static void nobody_has_to_wait(void **state)
     const sj_planner_options options = {.module_path = "/proc/self/exe", .cache_directory = folder};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
     assert_false(sj_plan_ahead_is_of(ahead, "/another/program"));
-    sj_plan_ahead_free(ahead); /* after it has ended */
+    sj_plan_ahead_free(ahead); /* waits for the planner's thread */
     remove_cache(folder);
     assert_false(sj_plan_ahead_is_of(NULL, "/proc/self/exe"));
     sj_plan_ahead_free(NULL);
@@ -137,7 +137,7 @@ static void wait_for_two_openings(void)
     }
 }
 
-/* Planning a module that is a FIFO begins with a wait for its writer. */
+/* The module is a FIFO, so planning blocks until the FIFO has a writer. */
 static void two_are_planned_at_once_and_others_wait_or_are_given_up(void **state)
 {
     char folder[] = "/dev/shm/sj-plan-ahead-XXXXXX";

@@ -1,5 +1,5 @@
-/* Plans of the samples: windows checked by an independent disassembly, jump tables by the linker's
- * relocations, map files, the cache, and damaged plans. */
+/* Tests plans of the samples. An independent disassembly checks the windows, and the linker's
+ * relocations check the jump tables. Also tests map files, the cache, and damaged plans. */
 #include "agent/abi/plan_crc.h"
 #include "agent/abi/skip_text.h"
 #include "agent/planner/machine.h"
@@ -32,7 +32,7 @@ static sj_plan plan_of(const char *path, const char *map, const char *cache)
     return plan;
 }
 
-/* Compares plans byte by byte; those of large programs are made in pieces. */
+/* Compares plans byte by byte. Plans of large programs are made in pieces. */
 static void plans_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
@@ -72,7 +72,8 @@ static const sj_plan_function *find_function(const sj_plan *plan, const char *na
     return NULL;
 }
 
-/* Marks the targets of relative branches with a full decoder, over all functions of the plan. */
+/* Marks the targets of relative branches, and the addresses after calls, with a full decoder over
+ * all functions of the plan. */
 static void mark_branches(const sj_plan *plan, const sj_elf *elf, uint8_t *is_target)
 {
     ZydisDecoder decoder;
@@ -135,8 +136,8 @@ static void windows_are_disjoint_true_and_free_of_targets(void **state)
     }
 }
 
-/* The linker kept its relocations. Each one from read-only data into code is a place that control
- * may reach, and must be marked. */
+/* The linker kept its relocations. Each relocation from read-only data into code is a place that a
+ * jump may lead to, and must be marked. */
 static size_t check_truth(const char *path)
 {
     const sj_planner_options options = {.module_path = path};
@@ -211,7 +212,7 @@ static void assert_hooked(const sj_plan *plan, const char *const *names, size_t 
     }
 }
 
-/* The preload test runs them: same output, as many exits as entries. */
+/* The preload test runs these functions: same output, as many exits as entries. */
 static void rare_shapes_of_code_are_hooked(void **state)
 {
     (void)state;
@@ -250,7 +251,8 @@ static void count_free_flags(const sj_plan *plan, const char *name, uint32_t *en
     }
 }
 
-/* Returns the function that a stub of another one tail-calls; its number has one byte. */
+/* Returns the function that a stub of `name` tail-calls, or NULL. The function's number must fit
+ * into one byte. */
 static const sj_plan_function *callee_of(const sj_plan *plan, const char *name)
 {
     const sj_plan_header *header = plan->header;
@@ -269,7 +271,8 @@ static const sj_plan_function *callee_of(const sj_plan *plan, const char *name)
     return NULL;
 }
 
-/* Not if the callee reads the flags, because its entry stub does not keep them. */
+/* A jump to a function that reads the flags is not a tail call, because the callee's entry stub
+ * does not keep the flags. */
 static void jumps_to_functions_are_tail_calls(void **state)
 {
     (void)state;
@@ -280,7 +283,7 @@ static void jumps_to_functions_are_tail_calls(void **state)
     sj_plan_free(&plan);
 }
 
-/* The preload test shows that the kept flags had to be kept: it inverts the free ones. */
+/* The preload test shows that the other flags must be kept: it inverts the free flags. */
 static void flags_are_kept_where_they_are_read_only(void **state)
 {
     (void)state;
@@ -305,7 +308,6 @@ static void flags_are_kept_where_they_are_read_only(void **state)
     sj_plan_free(&plan);
 }
 
-/* A library also calls its own functions through its tables. */
 /* Browsers have hundreds of megabytes that are in no known function. */
 static void a_large_text_without_rules_is_not_read_for_the_flags(void **state)
 {
@@ -418,7 +420,7 @@ static uint32_t count_imports(const char *path, bool library_calls, const char *
     return count;
 }
 
-/* A plan without imports, plus these, has the same patches. */
+/* A plan of the imports alone equals the last functions of a plan with library calls. */
 static void imports_are_planned_alone(void **state)
 {
     (void)state;
@@ -599,7 +601,7 @@ static void another_selection_makes_the_plan_that_it_would_have_made(void **stat
     sj_plan all;
     sj_plan selected;
     assert_int_equal(sj_plan_make(&options, &all, NULL), SJ_OK);
-    options.wanted = want_fibonacci; /* the same cached plan, mapped */
+    options.wanted = want_fibonacci; /* maps the same cached plan */
     assert_int_equal(sj_plan_make(&options, &selected, NULL), SJ_OK);
     assert_true(selected.from_cache);
     assert_int_equal(sj_plan_select(&selected, want_others, NULL, &changed), SJ_OK);

@@ -1,5 +1,5 @@
-/* A preloaded library that plans the program that loads it, applies the plan, and reports at exit
- * how often functions were entered and left. Only preload_test uses it. */
+/* A preloaded library that plans the program that loads it and applies the plan. At exit, it
+ * reports how often functions were entered and left. Only preload_test uses it. */
 #include "agent/planner/planner.h"
 #include "tests/agent/planner/apply.h"
 

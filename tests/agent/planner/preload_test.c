@@ -1,4 +1,4 @@
-/* Applies plans to running programs: the output must not change, and every entry must have its
+/* Applies plans to running programs. The output must not change, and every entry must have its
  * exit. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -85,7 +85,7 @@ static report run_both(const char *const *arguments)
     return found;
 }
 
-/* Only the six calls that longjmp ends stay open. */
+/* At most the six calls that longjmp ends stay open. */
 static void samples_of_every_compiler_run_the_same_and_balance(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void switches_stay_in_their_function_wherever_arms_lie(void **state)
     }
 }
 
-/* Some functions are entered in their middle, so they are left more often. */
+/* Some functions are entered in their middle, so they have more exits than entries. */
 static void answers_in_flags_come_through(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void a_program_whose_tables_lie_runs_the_same(void **state)
     (void)state;
     const char *const arguments[ARGUMENTS] = {PLANNER_LIARS};
     const report found = run_both(arguments);
-    /* of functions with correct tables: main and the bystander */
+    /* The entries are those of functions with correct tables: main and the bystander. */
     assert_int_equal(found.entries, 2001);
     assert_int_equal(found.open_calls, 0);
 }

@@ -1,6 +1,6 @@
 /* Machine code that compilers rarely make, so it is written in assembly: functions without space
  * for a jump, exits at the entry, addresses that only look like labels, jumps that are never taken,
- * results in flags. Not position independent; x86-64. */
+ * results in flags. The code is not position independent. x86-64. */
 #include <stdio.h>
 
 struct target {
@@ -37,7 +37,8 @@ __asm__(".text; .p2align 4; .type crowded, @function; .globl crowded\n"
         "popq %rbx; .cfi_def_cfa_offset 8\n"
         "ret; .cfi_endproc; .size crowded, . - crowded");
 
-/* Three bytes without padding in reach: the jump lies in neighbouring code. */
+/* Functions of three or four bytes without padding in reach: their jumps lie in neighbouring
+ * code. */
 __asm__(
     ".section .text.packed, \"ax\", @progbits; .type long_before, @function; .globl long_before\n"
     "long_before: .cfi_startproc\n"
@@ -69,7 +70,8 @@ __asm__(".p2align 4; .type tail_through, @function; .globl tail_through\n"
         ".data; .p2align 3; .quad tail_through + 1; .text");
 
 /* The compiler lets impossible cases continue into the next code: here the cold part of `other`,
- * which expects one more word on the stack. So neither shares code with it. */
+ * which expects one more word on the stack. So `never_taken` and `never_taken_deep` do not share
+ * code with `other`. */
 __asm__(".p2align 4; .type other, @function; .globl other\n"
         "other: .cfi_startproc\n"
         "pushq %rcx; .cfi_def_cfa_offset 16\n"
@@ -90,8 +92,9 @@ __asm__(".p2align 4; .type other, @function; .globl other\n"
         "other_cold: .cfi_startproc; .cfi_def_cfa_offset 16\n"
         "movl $100, %eax; jmp other_back; .cfi_endproc; .text");
 
-/* A case that only returns, before one that starts with 0x48. A short jump in place of the return
- * has that distance, into code that is moved away. The call prevents a copy. */
+/* The first case only returns, and the second case starts with the byte 0x48. A short jump in place
+ * of the return has the distance 0x48, which leads into code that is moved away. The call prevents
+ * a copy. */
 __asm__(".p2align 8; .type punned, @function; .globl punned\n"
         "punned: .cfi_startproc\n"
         "movl $7, %eax; cmpq $1, %rdi; ja 3f; jmp *9f(,%rdi,8)\n"
@@ -104,7 +107,7 @@ __asm__(".p2align 8; .type punned, @function; .globl punned\n"
 
 /* Hand-written functions that return a result in the carry flag. The caller reads it after the
  * call, through a function that passes it on, by a jump and by a pointer, after instructions that
- * keep the carry, and on one side of a branch. Other functions get it as an argument. */
+ * keep the carry, and on one side of a branch. Other functions get the flag as an argument. */
 __asm__(".p2align 4; .type below_plain, @function; .globl below_plain\n"
         "below_plain: .cfi_startproc\n"
         "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"

@@ -1,5 +1,5 @@
-/* Limits what is inflated of a package of split debug data: only the index if no unit is read, and
- * never more than the limit in total. */
+/* Tests limits on what is decompressed of a package of split debug data: only the index if no unit
+ * is read, and never more than the limit in total. */
 #include "agent/objfile/elf_image.h"
 #include "agent/objfile/split_package.h"
 
@@ -21,7 +21,7 @@ static const char *const names[COMPRESSED] = {".debug_info.dwo", ".debug_abbrev.
                                               ".debug_loc.dwo", ".debug_loclists.dwo",
                                               ".debug_str.dwo"};
 
-/* An index of one unit without parts. */
+/* Writes an index of one unit without parts. */
 static void put_index(sj_byte_buffer *to)
 {
     const uint32_t counts[] = {5, 0, 1, 2}; /* version, columns, units, slots */
@@ -51,7 +51,7 @@ static void mark_compressed(sj_byte_buffer *image)
 {
     Elf64_Ehdr header;
     memcpy(&header, image->bytes, sizeof(header));
-    for (size_t i = 0; i < COMPRESSED; i++) { /* after the empty one */
+    for (size_t i = 0; i < COMPRESSED; i++) { /* skips the empty section */
         Elf64_Shdr section;
         uint8_t *at = image->bytes + header.e_shoff + (i + 1) * sizeof(section);
         memcpy(&section, at, sizeof(section));
@@ -117,7 +117,7 @@ static void test_nothing_is_inflated_for_no_unit(void **state)
     sj_split_package_close(package);
 }
 
-/* Each section is within the limit, but not all together. */
+/* Each section is within the limit, but all sections together exceed it. */
 static void test_sections_count_together(void **state)
 {
     (void)state;

@@ -27,7 +27,8 @@ HOOKED static long leaf(long x)
     return x + 1;
 }
 
-/* An arm of `cold` aborts, one of `back` jumps from the cold part to the others. */
+/* An arm whose bit is set in `cold` aborts. An arm whose bit is set in `back` jumps back from the
+ * cold part. */
 #define ARM(number, cold, back, x)                                                                 \
     case number:                                                                                   \
         if ((cold) >> (number)&1) {                                                                \
@@ -76,7 +77,7 @@ HOOKED static long leaf(long x)
                     each(v, 0x80, 1) each(w, 0x55, 0xaa) each(x, 0, 0)
 ALL(BOTH)
 
-/* Arms lead to the first instruction. */
+/* Some arms lead to the first instruction of the function. */
 HOOKED static const unsigned char *skip(const unsigned char *text)
 {
     for (;;) {

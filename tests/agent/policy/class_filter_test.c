@@ -7,7 +7,8 @@
         .text = (char *)(uintptr_t)(glob)                                                          \
     }
 
-/* Button < View < Responder < NSObject; Loop < Loop; Foreign is unknown. */
+/* Button inherits from View, View from Responder, Responder from NSObject. Loop inherits from
+ * itself. Other names are unknown. */
 static bool find(void *context, const char *name, sj_known_class *class)
 {
     static const sj_known_class known[] = {

@@ -1,5 +1,5 @@
-/* Rules of later policies: earlier rules keep their indexes, each rule has one, and a rule that
- * cannot start late is reported. */
+/* Tests rules of later policies: earlier rules keep their indexes, each rule has its own index, and
+ * a rule that cannot start late is reported. */
 #include "agent/policy/policy.h"
 
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void test_places_stay(void **state)
     assert_string_equal(rules->names[1], "b");
     assert_true(rules->items[1].came_late && rules->items[1].is_fresh);
     assert_true(sj_value_rules_match(rules, "f").words[0] == 0x3);
-    /* Two rules that are alike need two indexes. A rule without a change is a rule, too. */
+    /* Two equal rules need two indexes. A rule without a change is a rule, too. */
     add(rules,
         "{\"name\": \"b\", " OPEN ", " RETURNS "}, {\"name\": \"b\", " OPEN ", " RETURNS "}, {" OPEN
         "}",
@@ -123,7 +123,7 @@ static void test_types_begin_late(void **state)
     sj_value_rules_free(rules);
 }
 
-/* A number of words may equal the number of a place, or of a prefix of one. */
+/* A number of words may equal the number of a place, or of the prefix of a place. */
 static void test_numbers_of_words_are_no_places(void **state)
 {
     const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
@@ -164,7 +164,8 @@ static void test_more_of_a_text_does_not_begin_late(void **state)
     sj_value_rules_free(rules);
 }
 
-/* Lists the places of the first rule, then those of the last one, as for a running program. */
+/* Lists the places of the first rule, then those of the late rule, as for a running program.
+ * Returns how often the late rule did not fit. */
 static uint32_t crowded_of_late(const char *first, const char *late)
 {
     char said[1024];
@@ -224,9 +225,10 @@ static void test_rules_of_a_refused_policy_match_nothing(void **state)
     assert_true(rules->items[1].is_former && rules->items[1].row == 1);
     assert_true(rules->items[2].is_former);
     sj_value_rules *both = rules_of("{\"name\": \"a\", " OPEN "}, {\"name\": \"b\", " OPEN "}");
-    assert_true(sj_value_rules_have_records(both, rules)); /* nothing was recorded for it */
+    assert_true(sj_value_rules_have_records(both, rules)); /* nothing was recorded for rule c */
     assert_false(sj_value_rules_have_records(only_a, rules));
-    /* A later policy omits the rule, and another one asks for it again: it gets its index back. */
+    /* A later policy omits rule c, and another one asks for it again. The rule gets its index
+     * back. */
     add(rules, "{\"name\": \"b\", " OPEN "}", said);
     assert_true(sj_value_rules_match(rules, "f").words[0] == 0x3);
     sj_value_rules_settle(rules);

@@ -1,5 +1,5 @@
-/* Long doubles as texts: of the x87, and binary128 on a machine with another long double. The
- * expected texts are printf's on a machine that has the format. */
+/* Tests long doubles as texts: those of the x87, and binary128 on a machine with another long
+ * double. The expected texts are printf's on a machine that has the format. */
 #include "agent/policy/long_double.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* A number as bytes, the highest first, and as a text. */
+/* A number as bytes, the highest byte first, and as a text. */
 typedef struct known_number {
     const char *bytes;
     const char *text;
@@ -61,7 +61,7 @@ static void binary128_is_rounded_to_36_digits(void **state)
     check_binary128(known, sizeof(known) / sizeof(known[0]));
 }
 
-/* The first three numbers have one digit more than is written: a 5. */
+/* After the digits that are written, the first three numbers have one more digit: a 5. */
 static void ties_go_to_the_even_digit(void **state)
 {
     static const known_number known[] = {

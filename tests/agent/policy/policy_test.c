@@ -393,8 +393,8 @@ static void test_signatures_become_rules(void **state)
     sj_policy_free(&policy);
 }
 
-/* Everything that uses a place of a function's probe counts: sixteen values with their conditions,
- * costs or lengths are too many. */
+/* Sixteen is the limit for everything that uses a place of a function's probe: values, conditions,
+ * costs and lengths. */
 static void test_all_places_of_a_function_are_counted(void **state)
 {
     enum { VALUES = 14, LATER = 5 };

@@ -1,4 +1,4 @@
-/* The percentage of sessions that watch freed memory. */
+/* Tests the percentage of sessions that watch freed memory. */
 #include "agent/policy/policy.h"
 
 #include "tests/support/check.h"
@@ -14,7 +14,8 @@ static void write_number(uint8_t *bytes, uint64_t number)
     }
 }
 
-/* Makes identities like real ones: at random, one after the other, or from a time and a device. */
+/* Makes session ids like real ones: random (0), consecutive (1), or from a time and a device
+ * (2). */
 static sj_session_id session_of(uint32_t kind, uint64_t number)
 {
     sj_session_id session = {0};

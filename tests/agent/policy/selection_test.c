@@ -131,7 +131,7 @@ static void test_too_many_or_empty_globs_are_refused(void **state)
     sj_selection_free(&selection);
 }
 
-/* The file decides, not the path by which it was loaded. */
+/* The real file counts, not the path by which it was loaded. */
 static void a_path_becomes_that_of_the_real_file(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void a_path_becomes_that_of_the_real_file(void **state)
     snprintf(path, sizeof(path), "%s/libx.so", folder);
     assert_int_equal(symlink("/usr/lib/os-release", path), 0);
     snprintf(wanted, sizeof(wanted), "%s", path);
-    sj_real_module_path(path); /* a link from the program's folder to the system's */
+    sj_real_module_path(path); /* the link in the program's folder leads to a system file */
     assert_string_equal(path, "/usr/lib/os-release");
     assert_int_equal(unlink(wanted), 0);
     assert_int_equal(close(creat(wanted, 0600)), 0);
@@ -154,7 +154,7 @@ static void a_path_becomes_that_of_the_real_file(void **state)
     assert_string_equal(path, wanted);
     assert_int_equal(unlink(wanted), 0);
     assert_int_equal(rmdir(folder), 0);
-    sj_real_module_path(path); /* the file is gone: its path stays */
+    sj_real_module_path(path); /* the file is gone, so the path stays */
     assert_string_equal(path, wanted);
 }
 

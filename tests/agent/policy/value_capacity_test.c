@@ -15,8 +15,8 @@ static void note(void *context, const char *text)
     snprintf(said + used, 4096 - used, "%s\n", text);
 }
 
-/* Writes a policy of `count` rules about the arguments of `function`, alternately as two kinds, and
- * about its result. */
+/* Writes a policy of `count` rules about `function`. All rules but the last are about arguments:
+ * first each argument as int, then as uint, then as hex. The last rule is about the result. */
 static void write_rules(const char *function, int count, char *text, size_t size)
 {
     static const char *const kinds[] = {"int", "uint", "hex"};
@@ -32,7 +32,7 @@ static void write_rules(const char *function, int count, char *text, size_t size
              function);
 }
 
-/* Writes the messages about such rules. */
+/* Writes the messages about the rules of write_rules to `said`. */
 static void say(const char *function, int count, char said[4096])
 {
     char text[8192];

@@ -1,4 +1,4 @@
-/* Signatures in source order: the register of each value by both calling conventions, and the
+/* Tests signatures in source order: the register of each value by both calling conventions, and the
  * message for each mistake. */
 #include "agent/policy/value_signature.h"
 
@@ -96,7 +96,8 @@ static void test_values_on_the_stack(void **state)
                "argument 16 cannot be recorded, only the first 15 can: name it \"_\"");
 }
 
-/* Writes "limit/length's kind@place" of each value. */
+/* Writes "LIMIT/KIND@PLACE" of each value to `to`. KIND and PLACE are those of the value's
+ * length. */
 static void size_of(const char *text, char *to, size_t capacity)
 {
     sj_signature signature;

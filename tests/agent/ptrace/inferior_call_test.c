@@ -1,5 +1,5 @@
-/* A call that is made in a thread while all others are stopped, and needs a lock that one of them
- * holds. */
+/* Tests a call that a tracer makes in one thread of a stopped process. The call needs a lock that
+ * another thread holds. */
 #include "agent/ptrace/safepoint.h"
 #include "agent/ptrace/tracee_modules.h"
 
@@ -27,7 +27,7 @@ typedef struct scene {
 } scene;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool yielding_lock; /* like the locks of tcmalloc: waiting threads make calls */
+static atomic_bool yielding_lock; /* waiting threads make system calls, as with tcmalloc's locks */
 static scene *shared;
 
 static void *hold_lock(void *argument)
@@ -43,7 +43,7 @@ static void *hold_lock(void *argument)
     return argument;
 }
 
-/* What the child's first thread is made to call. */
+/* The function that the tracer calls in the child's first thread. */
 static void lock_and_release(void)
 {
     pthread_mutex_lock(&lock);
@@ -80,9 +80,9 @@ static pid_t start_child(void)
 
 typedef struct outcome {
     sj_status status;
-    size_t stopped; /* threads, at its end */
+    size_t stopped; /* number of stopped threads after the call */
     bool is_called;
-    bool is_stopped; /* the process, by SIGSTOP */
+    bool is_stopped; /* true if SIGSTOP has stopped the process */
     uint32_t frames; /* words below the thread's stack that look like a handler's return address */
 } outcome;
 
@@ -114,7 +114,8 @@ static bool is_stopped(pid_t child)
     return WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP;
 }
 
-/* Makes a child's first thread call a function. `signal` is sent to that thread meanwhile. */
+/* Makes a child's first thread call a function. Sends `signal` to that thread before the call; 0:
+ * no signal. */
 static outcome call_function(void (*function)(void), int alone_ms, int timeout_ms, int signal)
 {
     sj_tracee target;
@@ -183,7 +184,7 @@ static void test_a_call_that_waits_with_system_calls_ends_in_time(void **state)
     assert_false(told.is_called);
 }
 
-/* A thread in such a call has all signals held back but this one. */
+/* During such a call, all signals of the thread are held back except SIGSTOP. */
 static void test_a_process_that_is_reported_to_stop_meanwhile_stops(void **state)
 {
     const outcome told = call(ALONE_MS, LONG_MS, SIGSTOP);

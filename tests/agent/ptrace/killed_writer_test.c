@@ -1,5 +1,5 @@
-/* Whoever writes the text of a process is killed before each of its steps in turn: what lies in the
- * text then always runs, also when a thread was being moved, and can be taken back. */
+/* Kills a process that patches text, before each of its steps in turn. Afterwards the text must
+ * run, also if a thread was being moved, and it must be possible to remove the patches. */
 #include "agent/ptrace/text_patch.h"
 
 #include "tests/agent/ptrace/victim_place.h"
@@ -22,9 +22,9 @@
 
 enum { PAGE = 4096, PAGES = 3, LONG = 5, SHORT = 2, STEPS_MAX = 200, PATIENCE_S = 240 };
 
-/* Where patches lie: a short jump (FROM) to an island (TO) in the next page; one to an island that
- * a moved run of code (ROOM) has made place for, in the next page again; one to an island before
- * it; and one within a page. */
+/* The places of patches. A short jump (FROM) leads to an island (TO) in the next page. SECOND_FROM
+ * leads to an island that uses the space of moved code (ROOM), again in the next page. BACK_FROM
+ * leads to an island before it, and NEAR_FROM to one in the same page. */
 enum {
     FROM = PAGE - 40,
     TO = PAGE + 8,
@@ -35,10 +35,10 @@ enum {
     BACK_TO = 2 * PAGE - 70,
     NEAR_FROM = 2 * PAGE + 400,
     NEAR_TO = 2 * PAGE + 440,
-    LOOP = 0 /* where the thread is */
+    LOOP = 0 /* where the thread runs */
 };
 
-/* Each must be in the text whenever the one that leads to it is, or needs it, is. */
+/* Whenever `patch` is in the text, `needs` must be in the text, too. */
 static const struct {
     uint32_t patch;
     uint32_t needs;
@@ -99,7 +99,8 @@ static uint32_t where_to(uint32_t from)
     return 0;
 }
 
-/* make_jump gives what is written at a place: a short jump, or a long one to anywhere. */
+/* Writes the patch of `place` to `jump`: a short jump, a long jump or, for LOOP, a nop. Returns its
+ * size. */
 static uint8_t make_jump(uint32_t place, uint8_t *jump)
 {
     static const uint8_t long_nop[LONG] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
@@ -136,7 +137,8 @@ static sj_text_patch *make_patches(const victim *self, bool is_removal)
     return patches;
 }
 
-/* Where the thread has to be moved from, as long as its window has the bytes to stand on. */
+/* Returns the place in the loop from which the thread must be moved. It is inside the window while
+ * the window has its original bytes. */
 static uint64_t place_to_leave(const victim *self)
 {
     uint8_t found[LONG];
@@ -169,7 +171,8 @@ static sj_status write_once(const victim *self, bool is_removal, uint32_t *chang
     return status;
 }
 
-/* write_all tries again when the victim did not come to run in its moment, on a busy machine. */
+/* Writes or removes all patches. On a busy machine the victim may not run in time, so this retries
+ * for PATIENCE_S seconds. */
 static sj_status write_all(const victim *self, bool is_removal)
 {
     const time_t limit = time(NULL) + PATIENCE_S;
@@ -181,8 +184,8 @@ static sj_status write_all(const victim *self, bool is_removal)
     return status == SJ_OK && changed != PLACES ? SJ_EIO : status;
 }
 
-/* write_and_die lets a child write and kills it before its step number `last`; false when it came
- * to its end. */
+/* Runs write_all in a child and kills it before its step number `last`. Steps are calls of pwrite
+ * and ptrace. Returns false if the child ended before that step. */
 static bool write_and_die(const victim *self, bool is_removal, unsigned last)
 {
     int status = 0;
@@ -257,7 +260,7 @@ static void kill_at_every_step(const victim *self, bool is_removal)
             break;
         }
     }
-    /* Three pages, and one of them once more for what is late. */
+    /* The writer needs one step for each page, and one more for late writes to one of them. */
     assert_in_range(last, PAGES + 2, STEPS_MAX - 1);
 }
 

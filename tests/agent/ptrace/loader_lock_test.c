@@ -1,4 +1,4 @@
-/* A child that was forked while another thread was in the loader is known by its locks. */
+/* The loader's locks show that a child was forked while another thread was in the loader. */
 #include "agent/ptrace/loader_lock.h"
 
 #include <link.h>
@@ -15,7 +15,7 @@
 static pthread_barrier_t inside;
 static pthread_barrier_t done;
 
-/* Runs with a lock of the loader held. */
+/* The loader calls this with one of its locks held. */
 static int stay_inside(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)info;
@@ -64,7 +64,7 @@ static void test_a_lock_whose_owner_is_not_in_the_child_is_orphaned(void **state
     assert_int_equal(pthread_create(&thread, NULL, use_loader, NULL), 0);
     pthread_barrier_wait(&inside);
     const pid_t child = fork_child();
-    pthread_barrier_wait(&done); /* looking for the locks takes one of them here */
+    pthread_barrier_wait(&done); /* is_orphaned needs one of the locks in this process */
     pthread_join(thread, NULL);
     assert_true(is_orphaned(child));
     assert_false(is_orphaned(fork_child()));

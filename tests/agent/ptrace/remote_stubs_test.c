@@ -1,4 +1,5 @@
-/* The return addresses that the agent keeps beside a stack are put back into a copy of it. */
+/* Tests that true return addresses, which the agent keeps beside a stack, are restored in a copy of
+ * the stack. */
 #include "agent/ptrace/remote_stubs.h"
 
 #include "agent/abi/return_slots.h"
@@ -48,7 +49,7 @@ static void test_true_return_addresses_come_back(void **state)
     copy[FIRST_DISPATCHED] = copy[SECOND_DISPATCHED] = copy[WORDS - 1] = THUNK;
     slots[first_word + FIRST_DISPATCHED].return_address = 0x1111;
     slots[first_word + SECOND_DISPATCHED].return_address = 0x2222;
-    slots[first_word + 1].return_address = 0x3333; /* of a call that is over */
+    slots[first_word + 1].return_address = 0x3333; /* of a call that has ended */
     /* The copy need not begin at a whole word. */
     sj_remote_stubs_put_back(&stubs, &self, low + 4, (uint8_t *)copy + 4, sizeof(copy) - 4);
     for (uint64_t i = 0; i < WORDS; i++) {

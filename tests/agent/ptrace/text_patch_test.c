@@ -1,4 +1,5 @@
-/* Text of a stopped process is patched wholly or not at all, and nobody stands in it meanwhile. */
+/* Tests that the text of a stopped process is patched completely or not at all, and that no thread
+ * stands in the text meanwhile. */
 #include "agent/ptrace/text_patch.h"
 
 #include "agent/ptrace/safepoint.h"
@@ -22,7 +23,7 @@ enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200, PATIENCE_S = 240 };
 
 static const uint8_t long_nop[WINDOW] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
-static volatile unsigned *handled; /* signals; shared with the victim */
+static volatile unsigned *handled; /* number of handled signals; shared with the victim */
 
 static void on_signal(int signal)
 {
@@ -45,7 +46,7 @@ static int start(void **state)
         return -1;
     }
     memset(page, 0xcc, 2 * PAGE);
-    /* The window goes over a page boundary. */
+    /* The window crosses a page boundary. */
     uint8_t *code = page + PAGE - 2;
     memcpy(code, victim_loop, sizeof(victim_loop));
     if (mprotect(page, 2 * PAGE, PROT_READ | PROT_EXEC) != 0) {
@@ -83,7 +84,7 @@ static sj_text_patch make_patch(uint64_t address, uint32_t group, const uint8_t 
     return patch;
 }
 
-/* apply writes `count` patches while the victim is stopped. */
+/* Writes `count` patches while the victim is stopped. */
 static sj_status apply(victim *self, const sj_text_patch *patches, size_t count,
                        sj_text_change *change, sj_text_patch_report *report)
 {
@@ -119,7 +120,7 @@ static void test_threads_are_moved_out_of_what_is_written(void **state)
         uint8_t found[sizeof(victim_loop)];
         sj_text_change change;
         const time_t limit = time(NULL) + PATIENCE_S;
-        do { /* on a busy machine the victim may not come to run in its moment */
+        do { /* on a busy machine, the victim may not run in time */
             assert_true(time(NULL) < limit);
             assert_int_equal(apply(self, &patch, 1, &change, &report), SJ_OK);
             sj_text_change_deinit(&change);
@@ -134,7 +135,8 @@ static void test_threads_are_moved_out_of_what_is_written(void **state)
     assert_true(moved > TOGGLES / 10);
 }
 
-/* Moves the victim `TOGGLES` times while a signal waits for it. */
+/* Patches and restores the loop at least TOGGLES times, each time with a pending signal, until the
+ * victim was moved often enough. */
 static void move_with_signals(victim *self, sj_signal_returns returns)
 {
     uint32_t moved = 0;
@@ -160,7 +162,7 @@ static void move_with_signals(victim *self, sj_signal_returns returns)
         assert_int_equal(sj_text_change_apply(&self->target, &change, &report), SJ_OK);
         sj_text_change_deinit(&change);
         sj_tracee_resume_all(&self->target);
-        /* The handler of the last round may still be there and return into the window. */
+        /* The handler of the previous round may still run and return into the window. */
         assert_int_equal(report.changed + report.refused, 1);
         back = report.changed != 0 ? !back : back;
         moved += report.changed != 0 ? report.moved : 0;
@@ -211,14 +213,15 @@ static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)
     assert_memory_equal(found, long_nop, WINDOW);
 }
 
-/* stop_at_start stops the victim with its thread at the start of the loop. */
+/* Stops the victim with its thread at the start of the loop. */
 static void stop_at_start(victim *self)
 {
     const time_t limit = time(NULL) + PATIENCE_S;
     for (sj_registers found = {0}; found.pc != self->text;) {
         assert_true(time(NULL) < limit);
         assert_int_equal(sj_tracee_stop_all(&self->target, NULL), SJ_OK);
-        place_victim(self->pid, self->text, 0); /* unless it has not come there yet */
+        /* does nothing if the thread is not in the loop yet */
+        place_victim(self->pid, self->text, 0);
         assert_int_equal(sj_registers_get(self->pid, &found), SJ_OK);
         if (found.pc != self->text) {
             sj_tracee_resume_all(&self->target);
@@ -226,7 +229,8 @@ static void stop_at_start(victim *self)
     }
 }
 
-/* What lies there afterwards may be half an instruction: an island is in the middle of others. */
+/* A thread at a removed jump is moved to the jump's final target. The bytes of the island may then
+ * be the middle of another instruction. */
 static void test_a_thread_on_a_jump_that_is_removed_has_taken_it(void **state)
 {
     enum { ISLAND = -64, SHORT = 2 };

@@ -1,6 +1,6 @@
-/* What is written when text is patched: the bytes that change and no page besides. All other pages
- * stay the file's, shared by everybody who runs it, and what else changes in a page meanwhile
- * stays. */
+/* Tests what is written when text is patched: only the bytes that change, and no other page. All
+ * other pages still belong to the file, which all processes share. Other changes in a page
+ * meanwhile are kept. */
 #include "agent/ptrace/text_patch.h"
 
 #include <fcntl.h>
@@ -19,10 +19,11 @@
 
 enum { PAGE = 4096, PAGES = 6, BYTES = 5, FILL = 0x90, OTHER = 0xcc, ASYNC = 0x42 };
 
-/* Two patches in page 0, one in page 2, one in page 4 that finds other bytes there. */
+/* Two patches are in page 0, one is in page 2, and one in page 4 finds unexpected bytes. */
 enum { FIRST = 600, SECOND = 900, THIRD = 2 * PAGE + 8, REFUSED = 4 * PAGE + 100, PATCHES = 4 };
 
-/* Bytes that somebody else changes between our look at a page and our writing to it. */
+/* Bytes that another process changes after the patcher has read a page and before it writes to the
+ * page. */
 enum { BEFORE = FIRST - 1, BEHIND = SECOND + BYTES, BEFORE_THIRD = THIRD - 1 };
 
 typedef struct victim {
@@ -34,7 +35,7 @@ typedef struct victim {
 static bool disturbs;
 static uint64_t disturbed_text;
 
-/* The linker leads the writes here. */
+/* The linker redirects writes here. Before the first write, this changes the bytes above. */
 sj_status __real_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
                                  size_t count);
 sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
@@ -52,7 +53,7 @@ sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, cons
     return __real_sj_tracee_write(target, address, bytes, count);
 }
 
-/* The text is a file's, mapped as a loader maps it; the victim only waits. */
+/* Maps the text from a file, as a loader does. The victim only waits. */
 static int start(void **state)
 {
     static victim made;
@@ -114,7 +115,8 @@ static void apply(victim *self, bool is_removal)
     assert_int_equal(report.refused, 1);
 }
 
-/* A page that was copied is no page of a file any more (Documentation/admin-guide/mm/pagemap). */
+/* True if the page was copied, so that it is no longer a page of the file
+ * (Documentation/admin-guide/mm/pagemap). */
 static bool is_private(const victim *self, size_t page)
 {
     const uint64_t present = UINT64_C(1) << 63;

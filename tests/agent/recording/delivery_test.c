@@ -1,5 +1,5 @@
-/* A recording is delivered once the collector has all frames: none waits to be sent, none was put
- * aside. */
+/* Tests that a recording is delivered once the collector has all frames: no frame waits to be sent,
+ * and no frame was put aside. */
 #include "agent/recording/pipeline.h"
 #include "agent/recording/pipeline_state.h"
 #include "agent/uplink/spool_aside.h"

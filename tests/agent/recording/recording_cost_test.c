@@ -43,7 +43,7 @@ static void what_is_not_known_is_not_estimated(void **state)
     assert_false(at_least);
 }
 
-/* A pair costs 40 ns in a loop. The cases are the CPU times that programs had for each pair. */
+/* A pair of probes costs 40 ns in a loop. The cases are the CPU times of programs for each pair. */
 static void probes_take_the_likeliest_part_of_what_is_left(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Recovery of a session whose recorder was killed: which process may finish it, and what it
- * delivers. */
+/* Tests the recovery of a session whose recorder was killed: which process may finish the session,
+ * and what it delivers. */
 #include "agent/recording/recovery.h"
 
 #include "agent/host/clock.h"
@@ -217,7 +217,8 @@ static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
     assert_int_equal(mkdir(f->arena.directory, 0700), 0);
 }
 
-/* Another version wrote the arena: its records cannot be read, and the process says so. */
+/* Another version wrote the arena, so its records cannot be read. The process frame reports
+ * that. */
 static void records_of_another_version_are_reported_as_lost(void **state)
 {
     fixture *f = *state;

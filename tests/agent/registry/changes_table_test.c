@@ -1,4 +1,4 @@
-/* The table of changes appears whole or not at all. */
+/* Tests that the table of changes appears completely or not at all. */
 #include "agent/policy/policy.h"
 #include "agent/registry/changes_table.h"
 
@@ -44,7 +44,7 @@ static void a_table_that_cannot_be_made_leaves_no_file(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_false(has(directory, SJ_CHANGES_NAME));
     assert_false(has(directory, SJ_CHANGES_NAME ".new"));
-    /* The next attempt has no trace of it. */
+    /* The next attempt succeeds. */
     assert_int_equal(sj_changes_table_new(directory, rules, "/bin/true", 1, &table, &error), SJ_OK);
     assert_false(has(directory, SJ_CHANGES_NAME ".new"));
     snprintf(path, sizeof(path), "%s/" SJ_CHANGES_NAME, directory);

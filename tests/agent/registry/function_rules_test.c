@@ -122,7 +122,7 @@ static void refuse_none(void *context, const char *rule, const char *why)
     fail_msg("%s: %s", rule, why);
 }
 
-/* The list has the rules of all policies. */
+/* The list of value rules holds the rules of all policies. */
 static void only_patterns_of_the_present_policy_are_listed(void **state)
 {
     char text[256];

@@ -1,4 +1,4 @@
-/* How long programs wait for plans. */
+/* Tests how long programs wait for plans. */
 #include "agent/registry/late_plans.h"
 
 #include "agent/host/clock.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The plan of the FIFO has no end before the test gives it a writer. The second process would
+/* The plan of the FIFO is not finished before the test opens a writer. The second process would
  * still have time to wait. */
 static void a_process_does_not_wait_for_a_plan_that_is_late(void **state)
 {
@@ -38,7 +38,7 @@ static void a_process_does_not_wait_for_a_plan_that_is_late(void **state)
     assert_int_equal(second_ns, second_most_ns);
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
     assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
-    /* It could not be made, as the file is no module: no process gets it. */
+    /* The plan could not be made, because the file is not a module. No process gets it. */
     assert_int_equal(sj_late_plans_ask(&late, ahead, &planner, now_ns, &second_ns), SJ_PLAN_LATE);
     assert_int_equal(second_ns, second_most_ns);
     sj_late_plans_deinit(&late);

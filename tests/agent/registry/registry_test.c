@@ -15,7 +15,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* A registry over a real spool in memory; the module that is planned is this test's program. */
+/* A registry over a real spool in memory. The planned module is this test's program. */
 typedef struct fixture {
     char directory[64];
     char spool_directory[96];
@@ -97,7 +97,8 @@ typedef struct ender {
     uint64_t ended;
 } ender;
 
-/* Ends every process of the registry again and again, as the drain does while others come. */
+/* Ends all processes of the registry repeatedly, as the drain does, while another thread adds
+ * processes. */
 static void *end_processes(void *argument)
 {
     ender *self = argument;
@@ -169,14 +170,14 @@ static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
     assert_int_equal(frames(f), before);
     request.process = two;
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &again), SJ_OK);
-    assert_int_equal(frames(f), before + 1); /* its mapping */
+    assert_int_equal(frames(f), before + 1); /* only its mapping */
     assert_int_equal(again.first_function, first.first_function);
     assert_string_equal(again.plan_path, first.plan_path);
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_OK);
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_ENOTFOUND);
 }
 
-/* Whatever other processes have had, and in whatever order they end. */
+/* This does not depend on other processes, nor on the order in which processes end. */
 static void a_child_inherits_what_its_parent_has_mapped(void **state)
 {
     enum { CHILDREN = 300 };
@@ -207,8 +208,7 @@ static void a_child_inherits_what_its_parent_has_mapped(void **state)
     assert_int_equal(sj_registry_unloaded(f->registry, parent, BIAS, 3), SJ_OK);
 }
 
-/* plan_in_time makes the registry with a cache of plans, for which a process waits at most
- * `wait_ms`. */
+/* Makes the registry with a cache of plans. A process waits at most `wait_ms` for a plan. */
 static void plan_in_time(fixture *f, uint32_t wait_ms, sj_plan_ahead *ahead)
 {
     const sj_registry_options options = {.writer = f->writer,
@@ -221,7 +221,7 @@ static void plan_in_time(fixture *f, uint32_t wait_ms, sj_plan_ahead *ahead)
     assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
 }
 
-/* The plan goes on to be made, and whoever asks next has it. */
+/* The plan is still made, and the next process that asks gets it. */
 static void a_program_does_not_wait_long_for_a_plan(void **state)
 {
     fixture *f = *state;
@@ -245,7 +245,7 @@ static void a_program_does_not_wait_long_for_a_plan(void **state)
     }
 }
 
-/* The programs ask again in a review, and the functions that were known before stay as they are. */
+/* The programs ask again in a review. Functions that were known before keep their state. */
 static void a_late_plan_is_given_in_the_same_session(void **state)
 {
     fixture *f = *state;
@@ -264,13 +264,13 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
     assert_int_equal(sj_registry_begin_late(f->registry, &states), SJ_OK);
     assert_int_equal(states.count, 1);
     assert_true(states.asks_agents);
-    sj_registry_settle_late(f->registry, true); /* no process has asked: it is tried again */
+    sj_registry_settle_late(f->registry, true); /* no process has asked, so the plan stays late */
     assert_true(sj_registry_has_late(f->registry));
     sj_registry_begin_review(f->registry, process, states.states, states.count);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_OK);
     assert_int_equal(reply.first_function, states.count);
     sj_registry_end_review(f->registry);
-    sj_registry_settle_late(f->registry, false); /* a process has not followed */
+    sj_registry_settle_late(f->registry, false); /* a process has not applied the plan */
     assert_true(sj_registry_has_late(f->registry));
     sj_registry_settle_late(f->registry, true);
     assert_false(sj_registry_has_late(f->registry));
@@ -282,7 +282,7 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
     sj_function_states_deinit(&states);
 }
 
-/* The program is a FIFO, whose plan waits for its writer for as long as the test wants. */
+/* The program is a FIFO. Its plan waits for the FIFO's writer as long as the test wants. */
 static void a_process_waits_once_for_all_its_late_plans(void **state)
 {
     fixture *f = *state;
@@ -361,7 +361,7 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     sj_registry_begin_review(f->registry, process, states.states, 0);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_OK);
     assert_string_equal(reply.plan_path + strlen(reply.plan_path) - 5, ".more");
-    /* All of them have hooks: nothing is missing. */
+    /* All functions have hooks, so the review has no plan. */
     memset(states.states, 1, states.count);
     sj_registry_begin_review(f->registry, process, states.states, states.count);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
@@ -370,8 +370,8 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     sj_selection_free(&none);
 }
 
-/* late_rules makes a list to which one rule came late, about argument 1 of main called by set_up.
- */
+/* Returns a list to which one rule was added late. The rule is about argument 1 of main, if set_up
+ * called it. */
 static sj_value_rules *late_rules(void)
 {
     static const char text[] =
@@ -417,13 +417,13 @@ static void what_a_selection_renews_stays_so_until_it_is_settled(void **state)
     const sj_plan_request of_other = request_for(process, &other, "/proc/self/exe");
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &first), SJ_OK);
     assert_int_equal(sj_registry_plan_module(f->registry, &of_other, &second), SJ_OK);
-    /* The first module's plan is written, the second one's cannot be. */
+    /* The first module's plan is written, but the second module's plan cannot be. */
     snprintf(aside, sizeof(aside), "%s/aside", f->directory);
     assert_int_equal(rename(second.plan_path, aside), 0);
     assert_int_not_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
     sj_function_states_deinit(&states);
     assert_int_equal(rename(aside, second.plan_path), 0);
-    for (int i = 0; i < 2; i++) { /* the second time, after processes that have not followed */
+    for (int i = 0; i < 2; i++) { /* the renewals repeat, because none was settled */
         assert_int_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
         assert_true(states.renewed_count != 0);
         count_renewals(&states, &values, &callers);
@@ -432,7 +432,7 @@ static void what_a_selection_renews_stays_so_until_it_is_settled(void **state)
         sj_function_states_deinit(&states);
     }
     assert_int_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
-    /* Nothing lacks hooks, but the plan says where the caller lies. */
+    /* No function lacks hooks, but the plan says where the caller lies. */
     memset(states.states, 1, states.count);
     sj_registry_begin_review(f->registry, process, states.states, states.count);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &first), SJ_OK);
@@ -474,12 +474,12 @@ static void methods_of_a_runtime_become_functions_of_a_group(void **state)
     assert_int_equal(
         sj_registry_add_methods(f->registry, process, "objc:View", slice, 2, 2, &first, excluded),
         SJ_OK);
-    assert_int_equal(frames(f), before); /* what nobody wants is not stored */
+    assert_int_equal(frames(f), before); /* unwanted methods are not stored */
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.functions, 4);
 }
 
-/* `host`: of a hidden class; "": it is none. */
+/* Adds a class. `host` is the host of a hidden class, or "" if the class is not hidden. */
 static sj_status add_class_of(const fixture *f, uint64_t process, const char *host,
                               uint32_t least_function, sj_slice bytes, sj_class_reply *reply)
 {
@@ -497,7 +497,7 @@ static sj_status add_class_of(const fixture *f, uint64_t process, const char *ho
     return status;
 }
 
-/* A class by what a JVM tells of it. */
+/* Adds a class as a JVM describes it. */
 static sj_status add_class(const fixture *f, uint64_t process, const char *texts, size_t size,
                            sj_class_reply *reply)
 {
@@ -505,7 +505,7 @@ static sj_status add_class(const fixture *f, uint64_t process, const char *texts
     return add_class_of(f, process, "", 0, bytes, reply);
 }
 
-/* The same, whose functions get no number below `least`. */
+/* Like add_class, but the functions get no number below `least`. */
 static sj_status add_class_from(const fixture *f, uint64_t process, uint32_t least,
                                 const char *texts, size_t size, sj_class_reply *reply)
 {
@@ -581,7 +581,7 @@ static void a_method_that_keeps_its_probes_is_muted(void **state)
     assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 0);
 }
 
-/* They cannot lose their probes: muted whatever is recorded and however often they are called. */
+/* Methods of hidden classes keep their probes, so they are muted even if values are recorded. */
 static void methods_of_hidden_classes_are_muted(void **state)
 {
     fixture *f = *state;
@@ -607,7 +607,7 @@ static void methods_of_hidden_classes_are_muted(void **state)
     assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
 }
 
-/* By what the JVM tells of it: it has no probes, and that is counted. */
+/* The JVM describes such a class. The class has no probes, which the registry counts. */
 static void a_hidden_class_that_was_there_before_is_listed(void **state)
 {
     static const char before[] = "com/acme/Made.0x0800\0+run\0()V\0-bare\0()V\0+stop\0()V";
@@ -637,7 +637,8 @@ static void a_hidden_class_that_was_there_before_is_listed(void **state)
     assert_int_equal(counters.skips[SJ_SKIP_NO_CODE], 1);
 }
 
-/* Where another process of the session has it with a number that means another function there. */
+/* Another process of the session has the class with a number that means another function in this
+ * process. */
 static void a_class_that_a_jvm_cannot_record_is_reported(void **state)
 {
     const fixture *f = *state;
@@ -673,12 +674,12 @@ static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
     assert_int_equal(add_class_from(f, process, 1000, first_bytes, sizeof(first_bytes), &reply),
                      SJ_OK);
     assert_int_equal(reply.first_function, 1000);
-    /* What another process has below them is of no use. */
+    /* The class has numbers below 2000 already, so it cannot be used. */
     assert_int_equal(add_class_from(f, process, 2000, first_bytes, sizeof(first_bytes), &reply),
                      SJ_EUNSUPPORTED);
 }
 
-/* Each time a mapping begins and another ends, also where another process has the class still. */
+/* Each time a mapping begins and another ends, even if another process still has the class. */
 static void a_class_that_is_redefined_ends(void **state)
 {
     const fixture *f = *state;

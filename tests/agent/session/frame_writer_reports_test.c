@@ -1,5 +1,5 @@
-/* The frame writer: reports of monitors, numbered across recorders, refused when the spool is full.
- */
+/* Tests the frame writer's reports of monitors: they are numbered across recorders, and refused if
+ * the spool is full. */
 #include "agent/session/frame_writer.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What the frame writer numbers and counts, refuses, and keeps while the disk is full. */
+/* Tests what the frame writer numbers, counts, refuses, and keeps while the disk is full. */
 #include "agent/session/frame_writer.h"
 
 #include "tests/support/check.h"
@@ -83,7 +83,7 @@ static void control_frames_wait_for_room_and_keep_their_order(void **state)
     assert_int_equal(counters.waiting_frames, 2);
     assert_int_equal(sj_frame_writer_retry(session->writer), 2);
     is_full = false;
-    send_mark("four"); /* behind those that wait */
+    send_mark("four"); /* comes after the waiting marks */
     assert_int_equal(sj_frame_writer_retry(session->writer), 0);
     assert_int_equal(test_session_read(session, SJ_FRAME_MARK), 4);
     assert_mark(1, "two");
@@ -135,7 +135,7 @@ static void a_recording_ends_at_its_size(void **state)
     test_session_close(small);
 }
 
-/* A later recorder goes on with the sums and numbers that the journal holds. */
+/* A later recorder continues with the sums and numbers of the journal. */
 static void the_journal_has_the_sums(void **state)
 {
     const sj_session_id id = {.bytes = {1, 2, 3}};

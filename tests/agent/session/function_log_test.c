@@ -1,5 +1,6 @@
-/* The live function.txt: lines in the order of time over streams, not before their time has come,
- * names of calls that an earlier block or none tells, files within their limits. */
+/* Tests the live function.txt. Lines of all streams are in the order of time and are not written
+ * too early. Names of calls may come from an earlier block or be unknown. Files keep their
+ * limits. */
 #include "agent/session/function_log.h"
 #include "agent/session/function_log_file.h"
 
@@ -46,10 +47,10 @@ static void end(log_test *test)
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
 }
 
-static uint32_t tails[EVENTS_MAX]; /* of the events of a block: sj_event */
+static uint32_t tails[EVENTS_MAX]; /* sj_event.tail_call of each event of a block */
 
-/* give makes a block of a stream: numbers of functions, 0 for an exit, ten ticks apart from
- * `first_tick` on. */
+/* Makes a block of a stream and gives it to the log. `functions` holds ids, and 0 for an exit.
+ * Events are ten ticks apart, from `first_tick` on. */
 static void give(log_test *test, uint32_t stream, uint64_t first_event, uint64_t first_tick,
                  const sj_stack_frame *frames, uint32_t depth, const uint32_t *functions,
                  size_t count, const sj_block_value *value, const sj_block_ending *ending)
@@ -83,7 +84,7 @@ static void give(log_test *test, uint32_t stream, uint64_t first_event, uint64_t
     sj_function_log_block(test->log, (sj_slice){.data = output, .size = size});
 }
 
-/* said returns what the lines of a file say, without their numbers and times. */
+/* Returns the texts of a file's lines, without their numbers and times. */
 static char *said(const log_test *test, const char *name)
 {
     static char texts[TEXT_BYTES];

@@ -1,4 +1,5 @@
-/* The journal of a recorder that was killed at each point of an append, and damaged ones. */
+/* Tests the journals of recorders that were killed at each point of an append, and damaged
+ * journals. */
 #include "agent/session/journal.h"
 
 #include <fcntl.h>
@@ -66,15 +67,15 @@ static void sums_hold_whenever_the_recorder_was_killed(void **state)
     sj_journal_begin(&journal, &first, 0);
     sj_journal_commit(&journal, true);
     assert_int_equal(sj_journal_recover(&journal, 100).block_calls, 10);
-    sj_journal_begin(&journal, &second, 100); /* killed here: not appended */
+    sj_journal_begin(&journal, &second, 100); /* killed here: the frame is not in the spool */
     assert_int_equal(open_again(*state, &next), SJ_OK);
     assert_memory_equal(&next.data->session, &session, sizeof(session));
     assert_int_equal(sj_journal_recover(&next, 100).block_calls, 10);
-    sj_journal_begin(&next, &second, 100); /* or here: appended */
+    sj_journal_begin(&next, &second, 100); /* or killed here: the frame is in the spool */
     sj_journal_close(&next);
     assert_int_equal(open_again(*state, &next), SJ_OK);
     assert_int_equal(sj_journal_recover(&next, 150).block_calls, 30);
-    assert_int_equal(sj_journal_recover(&next, 150).block_calls, 30); /* decided for good */
+    assert_int_equal(sj_journal_recover(&next, 150).block_calls, 30); /* the decision is final */
     sj_journal_close(&next);
     sj_journal_close(&journal);
 }

@@ -1,4 +1,4 @@
-/* The frames of a session leave out what its policy redacts: paths and command lines. */
+/* Tests that the frames of a session leave out what its policy redacts: paths and command lines. */
 #include "agent/session/redacted_frames.h"
 
 #include "agent/policy/redaction.h"

@@ -1,5 +1,5 @@
-/* A session goes to the first of several collectors that answers, and to no other one afterwards.
- * The connections are played by the test. */
+/* A session goes to the first of several collectors that replies, and to no other collector
+ * afterwards. The test simulates the connections. */
 #include "agent/uplink/chosen_channel.h"
 #include "agent/uplink/spool_collector.h"
 #include "proto/wire/frame.h"
@@ -18,7 +18,7 @@
 
 enum { QUESTION_BYTES = 64 };
 
-/* The connections of the channel, and their next event. */
+/* The simulated connections of the channel, and their next event. */
 static struct {
     unsigned opened, closed;
     char url[32]; /* Address of the newest connection. */
@@ -59,7 +59,7 @@ static bool play_next_event(sj_channel *channel, sj_channel_event *event)
     return has_event;
 }
 
-/* Returns at once: the test asks for events until something happens. */
+/* Returns at once, because the test polls for events. */
 static void play_wait(sj_channel *channel, const struct timespec *until)
 {
     (void)channel, (void)until;
@@ -122,7 +122,7 @@ static bool was_asked(const char *text)
     return memmem(played.question, sizeof(played.question), text, strlen(text)) != NULL;
 }
 
-/* Takes events until the channel has one. */
+/* Polls the channel until it has an event. */
 static sj_channel_event next_event(sj_channel *channel)
 {
     sj_channel_event event;
@@ -164,7 +164,7 @@ static void a_silent_collector_is_replaced_by_the_next(void **state)
     ask(channel, 2, SJ_FRAME_HELLO);
     assert_true(was_asked("for the second"));
     play(channel, (sj_channel_event){.type = SJ_CHANNEL_REPLIED, .slot = 2});
-    let_pass(channel); /* It has answered. */
+    let_pass(channel); /* The collector has replied. */
     assert_int_equal(played.opened, 2);
     sj_channel_chosen.close(channel);
     assert_int_equal(played.closed, 2);

@@ -11,8 +11,8 @@
 static const int64_t collector_offset_ns = INT64_C(1700000000000000000);
 static const int64_t second_ns = 1000000000;
 
-/* Makes an exchange that begins at `sent_ns`, with these times for the way there, in the collector
- * and back. */
+/* Makes an exchange that begins at `sent_ns`. The other times are those of the way to the
+ * collector, in the collector, and back. */
 static sj_clock_exchange exchange(int64_t sent_ns, int64_t there_ns, int64_t collector_ns,
                                   int64_t back_ns)
 {
@@ -84,7 +84,7 @@ static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **stat
     assert_int_equal(tell.uncertainty_ns, 300);
     next = exchange(100 * second_ns, 500, 0, 500);
     assert_false(sj_clock_offsets_add(&offsets, &next, &tell));
-    /* A report is due: the best offset since the last one is sent. */
+    /* A report is due. It contains the best offset since the last report. */
     next = exchange(603 * second_ns, 9000, 0, 9000);
     assert_true(sj_clock_offsets_add(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 500);

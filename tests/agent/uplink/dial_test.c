@@ -1,5 +1,5 @@
-/* A dialer without a working connection is replaced. The test does not wait for time to pass, and
- * has no listener. */
+/* Tests that a dialer without a working connection is replaced. The test has no listener and does
+ * not wait for time to pass. */
 #include "agent/uplink/dial.h"
 
 #include <nng/protocol/reqrep0/req.h>
@@ -35,7 +35,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Polls the dialer and expects that it wants to wait that long, or up to three seconds longer. */
+/* Polls the dialer. It must want to wait `wait_ms`, or up to three seconds longer. */
 static void expect_wait(sj_dialing *dialing, const sj_dialing_state *state, int64_t wait_ms)
 {
     const int64_t before = now_ms();
@@ -66,8 +66,8 @@ static void a_dialer_without_a_connection_is_replaced_ever_later(void **state)
     expect_wait(dialing, &now, 3000);
 }
 
-/* A collector that is too busy to answer gets new connections each time. A connection is not an
- * answer. */
+/* A collector that is too busy to reply gets a new connection each time. A connection alone does
+ * not shorten the waits; a reply does. */
 static void a_silent_connection_is_replaced_ever_later(void **state)
 {
     static const int64_t waits_ms[] = {50000, 100000, 100000};

@@ -1,4 +1,5 @@
-/* NNG's channel is closed while NNG's threads use it, and also if NNG never finishes the close. */
+/* Tests that NNG's channel can be closed while NNG's threads use it, and also if NNG never finishes
+ * the close. */
 #include "agent/uplink/nng_channel.h"
 
 #include <nng/nng.h>
@@ -102,7 +103,7 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
 /* NNG's close never returns if a message arrives during it. */
 static void a_channel_is_closed_though_nng_does_not_end_its_socket(void **state)
 {
-    static sj_channel *left; /* Leaked. */
+    static sj_channel *left; /* This channel is never freed. */
     const sj_channel_options options = {
         .url = "inproc://nng_channel_test", .slots = SLOTS, .resend_ms = 60000};
     sj_error error = {0};

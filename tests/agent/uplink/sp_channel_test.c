@@ -1,4 +1,4 @@
-/* Runs the channel without threads against libnng's REP, and against peers that violate the
+/* Tests the channel without threads against libnng's REP, and against peers that violate the
  * protocol. */
 #include "agent/uplink/sp_channel.h"
 #include "agent/uplink/sp_wire.h"
@@ -32,8 +32,8 @@ typedef struct line {
     unsigned disconnected;
     unsigned failed;
     unsigned answered;
-    uint32_t slot;      /* Slot of the last answer or failure. */
-    uint8_t reply[256]; /* Beginning of the answer. */
+    uint32_t slot;      /* slot of the latest reply or failure */
+    uint8_t reply[256]; /* beginning of the latest reply */
     size_t reply_bytes;
     char why[128];
 } line;
@@ -136,7 +136,7 @@ static void make_url(line *one, bool is_ipc, nng_socket *listening)
     snprintf(one->url, sizeof(one->url), "tcp://127.0.0.1:%d", ntohs(address.s_in.sa_port));
 }
 
-/* Receives a question while the channel works. */
+/* Receives a question while the channel handles its events. */
 static nng_msg *receive_question(line *one, nng_socket listening)
 {
     const int64_t end_ms = now_ms() + PATIENCE_MS;
@@ -305,7 +305,7 @@ static void close_stranger(stranger *one)
 
 static const uint8_t rep_greeting[] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 
-/* Greets like a REP and reads one question. Returns its request id. */
+/* Greets like a REP and receives one question. Returns its request id. */
 static uint32_t receive_from_stranger(stranger *one)
 {
     uint8_t header[8 + 4 + 1];
@@ -378,7 +378,7 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     open_stranger(&one, PATIENCE_MS);
     const uint32_t request = receive_from_stranger(&one);
     uint8_t reply[64];
-    /* Answers to unknown or old questions are skipped. */
+    /* Replies to unknown or old questions are skipped. */
     size_t size = sj_sp_header(false, (request ^ 5) | SJ_SP_REQUEST_BIT, 3, reply);
     memcpy(reply + size, "old", 3);
     say(&one, reply, size + 3);
@@ -391,10 +391,10 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     }
     wait_until(&one.line, &one.line.answered, 1);
     assert_memory_equal(one.line.reply, "late", 4);
-    /* A second answer to the same question is skipped. */
+    /* A second reply to the same question is skipped. */
     say(&one, reply, size + 4);
     ask(&one.line, 1, "?", 1);
-    /* The connection is reset in the middle of an answer. */
+    /* The connection is reset in the middle of a reply. */
     say(&one, reply, 5);
     const struct linger hard = {.l_onoff = 1};
     assert_int_equal(setsockopt(one.peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
@@ -433,7 +433,7 @@ static void reply_frame(nng_socket listening, nng_msg *message)
     send_with(listening, message, frame, size);
 }
 
-/* Delivers a whole spool. The collector goes away in the middle, and all frames that it did not
+/* Delivers a whole spool. The collector goes away in between, and all frames that it did not
  * confirm are sent again. */
 static void an_uplink_without_threads_delivers(void **state)
 {

@@ -1,4 +1,4 @@
-/* Tests the bytes of the SP protocols, and addresses. */
+/* Tests the bytes of the SP protocols, and the parsing of addresses. */
 #include "agent/uplink/sp_address.h"
 #include "agent/uplink/sp_wire.h"
 
@@ -26,7 +26,7 @@ static void feed(sj_sp_reader *reader, const void *bytes, size_t size)
     }
 }
 
-/* Writes an answer like a REP. Returns its length. */
+/* Writes a reply as a REP does. Returns its length. */
 static size_t write_reply(bool is_ipc, uint32_t request, const char *body, uint8_t *output)
 {
     const size_t size = sj_sp_header(is_ipc, request, strlen(body), output);

@@ -1,5 +1,5 @@
-/* Announcements are given again if a collector has lost them, also after their segments were
- * deleted, and after a crash. */
+/* Tests that announcements are given again if a collector has lost them, also after their segments
+ * were deleted, and after a crash. */
 #include "agent/uplink/spool.h"
 
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void append_of(fixture *test, uint16_t type, uint8_t tag, uint32_t number
         SJ_OK);
 }
 
-/* Gives all frames to a sender, and acknowledges them if wanted. */
+/* Reads all frames as a sender does, and acknowledges them if wanted. */
 static void send_all(fixture *test, bool is_acknowledged)
 {
     sj_slice frame;
@@ -94,7 +94,7 @@ static void send_all(fixture *test, bool is_acknowledged)
     }
 }
 
-/* Walks over the announcements and writes their numbers, each with a space after it. */
+/* Reads the announcements again and writes their numbers, each with a space after it. */
 static void recall(fixture *test, bool is_brief, char text[256])
 {
     sj_slice frame;
@@ -157,8 +157,8 @@ static void announcements_outlive_their_segments(void **state)
     open_spool(test);
 }
 
-/* If a process is killed between the note of an acknowledgement and the deletion, a whole segment
- * is left. */
+/* If a process is killed after it has recorded an acknowledgement and before it deletes the
+ * segment, the whole segment is left. */
 static void announcements_of_a_segment_that_a_crash_left_are_kept(void **state)
 {
     fixture *test = *state;
@@ -200,7 +200,7 @@ static void announcements_that_find_no_room_are_counted(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* The crash left the segment, and it cannot be opened. */
+/* A crash has left a segment that cannot be opened. */
 static void a_segment_that_cannot_be_read_is_removed_and_counted(void **state)
 {
     fixture *test = *state;

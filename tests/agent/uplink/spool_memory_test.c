@@ -1,5 +1,5 @@
-/* A spool lacks memory at any allocation. Appended frames are still returned until they are
- * acknowledged, also after the next opening. */
+/* Tests a spool that runs out of memory at any allocation. Appended frames are still returned until
+ * they are acknowledged, also after the spool was opened again. */
 #include "agent/uplink/spool.h"
 #include "tests/support/fail_alloc.h"
 
@@ -57,7 +57,7 @@ static uint8_t number_of(sj_slice frame)
     return view.payload.data[0];
 }
 
-/* Acknowledges the even frames that the spool returns, and rejects every third. */
+/* Rejects every third frame that the spool returns, and acknowledges the other even frames. */
 static void settle(sj_spool *spool, fate *fates)
 {
     sj_slice frame;
@@ -77,7 +77,7 @@ static void settle(sj_spool *spool, fate *fates)
     assert_true(status == SJ_EAGAIN || status == SJ_ENOMEM);
 }
 
-/* All frames that were appended and not settled are returned in order. */
+/* Checks that all frames that were appended and not settled are returned in order. */
 static void check_rest(sj_spool *spool, const fate *fates)
 {
     sj_slice frame;
@@ -127,7 +127,8 @@ static bool run(uint64_t n)
     return failed;
 }
 
-/* Repeats the run with an existing spool, as after a restart. */
+/* Opens and uses an existing spool, as after a restart, while allocation `n` fails. Returns true if
+ * an allocation failed. */
 static bool run_reopening(uint64_t n)
 {
     fate fates[FRAMES];

@@ -1,5 +1,5 @@
-/* The machine of a spool loses power: writes that were not synced are kept, lost or torn, in any
- * combination. The spool returns the frames that the disk kept, and never one that was not
+/* The machine of a spool loses power. Writes that were not synced are kept, lost or torn, in any
+ * combination. The spool returns the frames that the disk kept, and never a frame that was not
  * appended.
  *
  * The linker redirects the spool's calls here. They are executed and noted. For a crash after any
@@ -31,7 +31,7 @@ typedef enum step_kind { CREATE, WRITE, CUT, UNLINK, SYNC } step_kind;
 typedef struct step {
     step_kind kind;
     unsigned file;
-    int frame; /* Frame that a WRITE appends. -1: none. */
+    int frame; /* frame that a WRITE appends; -1: none */
     uint64_t offset;
     size_t size;
     uint8_t bytes[FRAME_BYTES];
@@ -200,7 +200,7 @@ static int next_number(sj_spool *spool, uint64_t *position)
     return number;
 }
 
-/* Two frames are given, and the collector acknowledges the second one first. */
+/* Reads two frames. The collector acknowledges the second one first. */
 static void acknowledge_two(sj_spool *spool)
 {
     uint64_t positions[2];
@@ -237,7 +237,7 @@ static void record_steps(void)
     sj_spool_close(spool);
 }
 
-/* Returns true if a later sync made the step durable. */
+/* True if a later sync made the step durable. */
 static bool is_synced(size_t at, size_t crash)
 {
     for (size_t i = at + 1; i < crash && steps[at].kind != UNLINK; i++) {
@@ -261,7 +261,7 @@ static void put(const char *path, const void *bytes, size_t size, uint64_t offse
     close(file);
 }
 
-/* Applies a step to the image. Returns false if its file is missing. */
+/* Applies a step to the image. Returns false if the step's file is missing. */
 static bool apply(const step *done, outcome what)
 {
     static const uint8_t zeros[FRAME_BYTES];
@@ -285,8 +285,8 @@ static bool apply(const step *done, outcome what)
     return true;
 }
 
-/* Builds the image of a crash after `crash` steps. Seed 0 keeps all writes. Marks the frames that
- * are whole. */
+/* Builds the image of a crash after `crash` steps. Seed 0 keeps all writes. Writes to `is_whole`
+ * which frames are whole. */
 static void make_image(size_t crash, uint32_t seed, bool *is_whole)
 {
     uint32_t random = seed * 7919 + (uint32_t)crash;
@@ -303,7 +303,7 @@ static void make_image(size_t crash, uint32_t seed, bool *is_whole)
     }
 }
 
-/* All whole frames that were not acknowledged are returned in order. */
+/* Checks that all whole frames that were not acknowledged are returned in order. */
 static void check_frames(sj_spool *spool, size_t crash, const bool *is_whole)
 {
     uint64_t position;
@@ -323,7 +323,8 @@ static void check_frames(sj_spool *spool, size_t crash, const bool *is_whole)
     }
 }
 
-/* A frame that is appended after the crash is returned, also after the next opening. */
+/* Checks that a frame that is appended after the crash is returned, also after the spool was opened
+ * again. */
 static void check_next(sj_spool *spool)
 {
     uint64_t position;

@@ -1,4 +1,4 @@
-/* The spool: frames survive crashes, damage and full disks. */
+/* Tests that frames in the spool survive crashes, damage and full disks. */
 #include "agent/uplink/spool.h"
 #include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_quota.h"
@@ -224,8 +224,8 @@ static void a_damaged_frame_is_skipped_counted_and_kept_aside(void **state)
     assert_int_equal(aside.st_size, 520);
 }
 
-/* A disk without its reserve accepts few unacknowledged bytes. Frames pass as long as they are
- * acknowledged. */
+/* If the disk has less free space than the reserve, the spool accepts few unacknowledged bytes.
+ * Frames pass as long as they are acknowledged. */
 static void a_disk_below_the_reserve_still_lets_frames_through(void **state)
 {
     fixture *test = *state;
@@ -297,7 +297,7 @@ static void the_budget_is_kept_and_freed_by_acknowledgement(void **state)
     assert_int_equal(counters.refused_frames, 2);
 }
 
-/* A session without its end would look as if it were still recording. */
+/* A session without its end would look as if it were still being recorded. */
 static void frames_that_describe_calls_pass_the_budget(void **state)
 {
     fixture *test = *state;
@@ -347,7 +347,7 @@ static void spools_of_one_root_share_its_budget(void **state)
     sj_spool_close(second->spool);
     clean(second);
     free(second);
-    /* The others are summed again after a second at most. */
+    /* The spool sums the other spools again after at most a second. */
     assert_int_equal(append(test, 0, 1000), SJ_EFULL);
     sj_status status = SJ_EFULL;
     for (int tries = 0; tries < 12000 && status == SJ_EFULL; tries++) {
@@ -391,7 +391,8 @@ static void count_aside(void *context, const char *session, const char *director
     *(uint64_t *)context += aside->refused_frames;
 }
 
-/* The account outlives reopening and removal of the spool, and is found beside it. */
+/* The account of refused frames is kept when the spool is opened again and removed.
+ * sj_spool_aside_each finds it. */
 static void what_was_refused_is_counted_and_named_until_it_is_removed(void **state)
 {
     fixture *test = *state;
@@ -462,7 +463,7 @@ static void a_frame_without_an_account_is_not_acknowledged(void **state)
     }
     assert_false(sj_spool_aside_read(test->directory, &aside));
     assert_false(has_aside(test, "account"));
-    /* It would not be counted anywhere. */
+    /* A file without an account would not be counted anywhere. */
     assert_false(has_aside(test, "00000001-00000000.rejected"));
     sj_spool_get_counters(test->spool, &counters);
     assert_int_equal(counters.pending_frames, 2);
@@ -501,7 +502,7 @@ static void a_full_disk_leaves_a_short_account_as_it_is(void **state)
     assert_string_equal(aside.why, "earlier");
 }
 
-/* A damaged frame is not skipped either before its account is written. */
+/* A damaged frame is not skipped before its account is written. */
 static void damage_without_an_account_is_not_stepped_over(void **state)
 {
     fixture *test = *state;
@@ -523,7 +524,8 @@ static void damage_without_an_account_is_not_stepped_over(void **state)
     assert_int_equal(aside.damaged_frames, 1);
 }
 
-/* Bytes that did not fit do not count against later ones, and leave no part of a file. */
+/* Bytes of frames that did not fit do not count against later frames, and leave no part of a
+ * file. */
 static void what_is_not_kept_takes_no_room(void **state)
 {
     fixture *test = *state;
@@ -589,7 +591,7 @@ static void only_an_acknowledged_spool_is_removed(void **state)
     open_spool(test, 0);
 }
 
-/* Writes fail at every byte of a frame in turn. The frame is stored whole or not at all. */
+/* A write fails at every byte of a frame in turn. The frame is stored whole or not at all. */
 static void a_write_that_fails_leaves_whole_frames(void **state)
 {
     fixture *test = *state;

@@ -1,4 +1,4 @@
-/* The test plays the collector of an uplink. It checks the number of frames in flight, missing
+/* The test simulates the collector of an uplink. It checks the number of frames in flight, missing
  * credit, collectors of older and newer versions, and broken connections. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
@@ -25,7 +25,7 @@ typedef struct collector {
     sj_spool *spool;
     sj_uplink *uplink;
     frame_maker maker;
-    nng_msg *held[HELD_MAX]; /* Questions without an answer yet. */
+    nng_msg *held[HELD_MAX]; /* questions without a reply yet */
     unsigned held_count;
     unsigned seen[SJ_FRAME_PING + 1]; /* Frames by type. */
 } collector;
@@ -121,7 +121,7 @@ static nng_msg *receive_question(collector *one, int ms)
     return message;
 }
 
-/* Holds `wanted` frames, however long they take, and all that follow at once. */
+/* Holds `wanted` frames, and all further frames that arrive without a pause. */
 static void hold_all(collector *one, unsigned wanted)
 {
     nng_msg *message;
@@ -146,7 +146,7 @@ static void reply(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t ma
     assert_int_equal(nng_sendmsg(one->socket, message, 0), 0);
 }
 
-/* Answers like the first version, without times. */
+/* Replies like the first version, without times. */
 static void accept(collector *one, nng_msg *message, uint32_t window)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
@@ -278,7 +278,7 @@ static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **st
     sj_frame_view view;
     assert_int_equal(sj_frame_read(frame_maker_hello(&one->maker), &view), SJ_OK);
     about = sojourn__hello__unpack(NULL, view.header.size, view.header.data);
-    assert_true(about->boot_id[0] != '\0'); /* Otherwise no clock would be sent. */
+    assert_true(about->boot_id[0] != '\0'); /* without it, the uplink would send no clock frame */
     sojourn__hello__free_unpacked(about, NULL);
     start_uplink(one, 8);
     expect_question(one, SJ_FRAME_HELLO, &message);
@@ -398,7 +398,7 @@ static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **
     assert_int_equal(counters.acknowledged_frames, 7);
 }
 
-/* A session with a module and a thread is announced and accepted. */
+/* Announces a session with a module and a thread, and accepts all frames. */
 static void announce_and_serve(collector *one)
 {
     sj_error error = {0};
@@ -416,7 +416,7 @@ static void expect_and_accept(collector *one, unsigned type)
     accept(one, message, 1);
 }
 
-/* The database was cut, or an older copy was restored. */
+/* The collector's database was truncated, or an older copy was restored. */
 static void what_the_collector_has_lost_is_announced_again(void **state)
 {
     collector *one = *state;
@@ -438,7 +438,8 @@ static void what_the_collector_has_lost_is_announced_again(void **state)
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
-    expect_question(one, SJ_FRAME_BLOCK, &message); /* It refers to an unknown description. */
+    /* refused again, although everything was announced */
+    expect_question(one, SJ_FRAME_BLOCK, &message);
     reply(one, message, unknown, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_BLOCK);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
@@ -467,10 +468,10 @@ static void an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken(v
     expect_question(one, SJ_FRAME_MODULE, &message);
     refused.status = SJ_EFULL;
     reply(one, message, refused, SJ_FRAME_MAJOR);
-    /* The walk resumes where it was interrupted. */
+    /* The announcements resume where they were interrupted. */
     expect_question(one, SJ_FRAME_MODULE, &message);
     nng_msg_clear(message);
-    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0); /* This answer is unreadable. */
+    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0); /* this reply is unreadable */
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
@@ -555,7 +556,8 @@ static void announcements_that_cannot_be_read_now_are_sent_later(void **state)
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
 }
 
-/* A block whose thread is unknown is stored, so a later refusal would not ask for the thread. */
+/* The collector stores a block whose thread is unknown. So it would never ask for the thread
+ * later. */
 static void a_collector_that_was_started_anew_gets_brief_announcements(void **state)
 {
     collector *one = *state;
@@ -571,7 +573,7 @@ static void a_collector_that_was_started_anew_gets_brief_announcements(void **st
         expect_question(one, SJ_FRAME_BLOCK, &message);
         ack.incarnation = incarnation;
         reply(one, message, ack, SJ_FRAME_MAJOR);
-        for (int i = 0; i < 2; ++i) { /* The second answer comes from the same collector. */
+        for (int i = 0; i < 2; ++i) { /* the second reply comes from the same collector */
             expect_question(one, i == 0 ? SJ_FRAME_SESSION : SJ_FRAME_THREAD, &message);
             reply(one, message, ack, SJ_FRAME_MAJOR);
         }

@@ -1,4 +1,4 @@
-/* Detects a shortage of memory from files in the format of the kernel. */
+/* Tests that a shortage of memory is detected, with files in the format of the kernel. */
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_report.h"
 
@@ -56,7 +56,7 @@ static void nothing_known_is_no_pressure(void **state)
     (void)state;
     assert_false(is_high());
     assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE);
-    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* Only the first version of cgroups. */
+    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* only version 1 of cgroups */
     assert_false(is_high());
     assert_int_equal(unseen,
                      SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE | SJ_PRESSURE_NO_GROUP);
@@ -77,7 +77,7 @@ static void a_full_machine_is_pressure(void **state)
     assert_true(is_high());
 }
 
-/* No user can open a link to itself, not even root. */
+/* Makes a link to itself, which no user can open, not even root. */
 static void forbid(const char *path)
 {
     char full[256];
@@ -141,7 +141,7 @@ static void a_process_at_its_limits_is_pressure(void **state)
     assert_false(is_high());
 }
 
-/* The least of what the machine, the group and the process have left. */
+/* The result is the least of what the machine, the group and the process have left. */
 static void the_scarcest_memory_is_what_is_free(void **state)
 {
     (void)state;

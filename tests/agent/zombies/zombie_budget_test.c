@@ -7,7 +7,7 @@ static sj_zombie_costs costs_of(uint64_t heap, uint64_t history)
     return (sj_zombie_costs){.program = 1000000, .heap = heap, .history = history};
 }
 
-/* 1 % of 1,000,000 are 10,000. */
+/* The budget is 1 % of 1,000,000, which is 10,000. */
 static bool check(sj_zombie_budget *budget, uint64_t heap, uint64_t history)
 {
     const sj_zombie_costs costs = costs_of(heap, history);
@@ -48,14 +48,15 @@ static void what_was_left_out_is_tried_again(void **state)
     assert_true(budget.shift == 0 && budget.is_paused);
     assert_true(check(&budget, 15000, 0) && budget.shift == 1);
     assert_true(checks_until_more(&budget) == 2 * first && budget.shift == 0);
-    assert_true(!check(&budget, 9000, 0)); /* The system is not calm. */
+    assert_true(!check(&budget, 9000, 0)); /* the costs are too near to the budget */
     assert_true(checks_until_more(&budget) == 2 * first && !budget.is_paused);
     for (uint32_t i = 0; i < 4 * first; i++) {
-        assert_true(!check(&budget, 0, 0)); /* Nothing is left out. */
+        assert_true(!check(&budget, 0, 0)); /* nothing is left out */
     }
 }
 
-/* The most expensive kind is left out first, also delayed frees. Each comes back in its turn. */
+/* The most expensive kind of watching is left out first, including delayed frees. Later, each kind
+ * comes back in its turn. */
 static void the_delayed_frees_are_governed_too(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* How many blocks are guarded at once if the policy does not say. */
+/* Tests how many blocks are guarded at once if the policy does not say. */
 #include "agent/zombies/zombie_capacity.h"
 
 #include "tests/support/check.h"

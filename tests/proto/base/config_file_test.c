@@ -101,7 +101,7 @@ static void test_no_file(void **state)
     sj_config_file_deinit(&config);
 }
 
-/* What is printed is a configuration file with the same options. */
+/* The printed text is a configuration file with the same options. */
 static void test_printed_file_is_read_again(void **state)
 {
     char *given[] = {"sojournd", "--listen", "a", "--print-config", "--listen=b", NULL};

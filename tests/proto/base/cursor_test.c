@@ -1,4 +1,5 @@
-/* Readers and writers never leave their range, and remember the first attempt. */
+/* Readers and writers never leave their range. After the first attempt to leave it, they stay
+ * bad. */
 #include "proto/base/cursor.h"
 
 #include <setjmp.h>
@@ -78,7 +79,7 @@ static void varints_of_every_length_are_read_back(void **state)
 static void a_varint_cut_short_is_bad(void **state)
 {
     (void)state;
-    const uint8_t bytes[2] = {0xff, 0xff}; /* what was there is no number either */
+    const uint8_t bytes[2] = {0xff, 0xff}; /* a varint without its last byte is not a number */
     sj_reader reader = sj_reader_of(bytes, sizeof(bytes));
     assert_int_equal(sj_read_varint(&reader), 0);
     assert_true(reader.bad);

@@ -1,4 +1,4 @@
-/* The hash map against a plain array of what it holds. */
+/* Compares the hash map with a plain array of the same entries. */
 #include "proto/base/hash_map.h"
 
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void test_an_empty_map_finds_nothing(void **state)
     sj_hash_map_deinit(&map);
 }
 
-/* Key 0 counts as soon as `sub` does not; a second put replaces. */
+/* A key of 0 is valid if `sub` is not 0. A second put replaces the first one. */
 static void test_a_key_of_zero_and_a_replacement(void **state)
 {
     sj_hash_map map = {0};

@@ -1,4 +1,4 @@
-/* Libraries that are loaded when they are first used. */
+/* Tests libraries that are loaded when they are first used. */
 #include "proto/base/late_library.h"
 
 #include "tests/support/check.h"

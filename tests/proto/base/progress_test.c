@@ -1,5 +1,4 @@
-/* Progress: counted by the outermost work, and by the works in lists, of the thread that watches.
- */
+/* Tests progress. It counts the outermost work, and works in lists, of the thread that watches. */
 #include "proto/base/progress.h"
 
 #include <pthread.h>
@@ -137,7 +136,7 @@ static void test_nothing_is_shown_that_nobody_watches(void **unused)
     const sj_progress_work work = sj_progress_begin(1);
     sj_progress_step(work);
     sj_progress_end(work);
-    sj_progress_end(work); /* of nothing */
+    sj_progress_end(work); /* no work is running */
     assert_int_equal(shown, 0);
 }
 
@@ -157,7 +156,7 @@ static void *end_it(void *held)
     return NULL;
 }
 
-/* A statement may be begun by one thread and be finalized by another. */
+/* One thread may begin a statement, and another thread may finalize it. */
 static void test_work_that_ends_in_another_thread_is_not_counted_there(void **unused)
 {
     pthread_t thread;

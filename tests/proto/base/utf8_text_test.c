@@ -1,4 +1,4 @@
-/* Bytes that are no UTF-8 are escaped, all others stay as they are. */
+/* Bytes that are not UTF-8 are escaped. All other bytes stay as they are. */
 #include "proto/base/utf8_text.h"
 #include "tests/support/check.h"
 
@@ -7,7 +7,7 @@
 static void expect(const char *text, size_t size, const char *expected)
 {
     char out[64] = "";
-    char *tight = malloc(size + 1); /* so that ASan sees a look behind its end */
+    char *tight = malloc(size + 1); /* so that ASan sees a read beyond the end */
     assert_non_null(tight);
     memcpy(tight, text, size);
     tight = realloc(tight, size > 0 ? size : 1);
@@ -37,7 +37,7 @@ static void other_bytes_are_escaped(void **state)
            3, "a\\xffb");
     expect("\x80", 1, "\\x80");
     expect("\xc0\xaf", 2, "\\xc0\\xaf");                   /* "/" in two bytes */
-    expect("\xe0\x80\xaf", 3, "\\xe0\\x80\\xaf");          /* in three */
+    expect("\xe0\x80\xaf", 3, "\\xe0\\x80\\xaf");          /* "/" in three bytes */
     expect("\xed\xa0\x80", 3, "\\xed\\xa0\\x80");          /* half of a surrogate pair */
     expect("\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"); /* beyond U+10FFFF */
 }

@@ -1,5 +1,5 @@
-/* Damaged blocks: refused, or (with a crc made to fit) refused or decoded to something in bounds;
- * never a crash. The sanitizer presets make the last part bite. */
+/* Damaged blocks are refused. If their CRC fits, they may also be decoded, but only to values
+ * within bounds. They never crash the decoder, which the sanitizer presets check. */
 #include "proto/base/crc32c.h"
 #include "tests/proto/block/streams.h"
 
@@ -96,7 +96,7 @@ static void every_cut_is_refused(void **state)
     }
 }
 
-/* What a decoder accepted must be in bounds and in order, whatever made it. */
+/* Checks that a block that the decoder accepted is within bounds and in order. */
 static void check_accepted(const sj_block *block)
 {
     const size_t count = block->header.event_count;
@@ -160,7 +160,8 @@ static void an_unknown_column_is_skipped(void **state)
     assert_int_equal(decode(sample, &before), SJ_OK);
     enum { COLUMNS_AT = SJ_BLOCK_HEADER_BYTES - 12 };
     const size_t directory_end = SJ_BLOCK_HEADER_BYTES + (size_t)before.header.column_count * 12;
-    const uint8_t entry[12] = {99, 0, 77, 0, 3, 0, 0, 0, 3, 0, 0, 0}; /* of an unknown coding */
+    /* an unknown column with an unknown coding */
+    const uint8_t entry[12] = {99, 0, 77, 0, 3, 0, 0, 0, 3, 0, 0, 0};
     memmove(sample->bytes + directory_end + 12, sample->bytes + directory_end,
             sample->size - directory_end);
     memcpy(sample->bytes + directory_end, entry, 12);

@@ -1,4 +1,5 @@
-/* Depths measured eight symbols at a time agree with a plain walk, for every pattern and length. */
+/* Compares depths that are measured eight symbols at a time with those of a plain walk, for every
+ * pattern and length. */
 #include "proto/block/block.h"
 
 #include <setjmp.h>
@@ -53,7 +54,7 @@ static void test_every_pattern_of_eight(void **state)
     }
 }
 
-/* Pieces of 16 symbols behind the first ENTER are what is measured by eights. */
+/* After the first ENTER, pieces of 16 symbols are measured eight at a time. */
 static void test_every_pattern_of_eight_within_a_piece(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void test_random_symbols_of_any_value(void **state)
 
 static uint16_t many[40000];
 
-/* Enters up to `deepest` calls and leaves them again, and so on. */
+/* Fills `many` with waves: ENTERs up to the depth `deepest`, then LEAVEs down to 0, repeatedly. */
 static void fill_waves(int deepest)
 {
     int depth = 0;
@@ -133,7 +134,7 @@ static void test_steps_are_cut_where_the_stream_has_them(void **state)
     }
 }
 
-/* Within a piece or some of them, depths are reckoned in 16 bits. */
+/* Within one or several pieces, depths are computed in 16 bits. */
 static void test_depths_of_more_than_sixteen_bits(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Golden bytes of versions 1 and 2: what earlier builds wrote is read for ever, and blocks whose
- * columns are too small for zstd are written the same way again. (Compressed columns may differ
- * between versions of zstd, which all decoders read.)
+/* Golden bytes of versions 1 and 2. Blocks that earlier builds wrote stay readable. Blocks whose
+ * columns are too small for zstd are written with the same bytes again. Compressed columns may
+ * differ between versions of zstd, but all decoders read them.
  *
  *   proto.block_golden --write FOLDER   writes the files of the current version */
 #include "tests/proto/block/streams.h"
@@ -26,7 +26,7 @@ typedef struct golden_block {
 
 static const golden_block blocks[] = {
     {"v1_empty", {.seed = 1, .functions = 1, .step = 26}, true},
-    {"v1_small", SMALL, false}, /* open endings are written as version 2 now */
+    {"v1_small", SMALL, false}, /* blocks with open endings are now version 2 */
     {"v2_small", SMALL, true},
     {"v1_coarse_clock",
      {.seed = 3,
@@ -146,7 +146,7 @@ static void golden_blocks_are_still_read(void **state)
     free(bytes);
 }
 
-/* Tail calls stood in a column of their own for a while: the calls are read without them. */
+/* Earlier builds wrote tail calls to a column of their own. The calls are read without it. */
 static void a_retired_column_is_skipped(void **state)
 {
     (void)state;

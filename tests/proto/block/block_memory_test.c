@@ -1,5 +1,5 @@
-/* The n-th allocation fails: the codec says so, leaks nothing, and works again afterwards. The
- * program is linked with --wrap for the allocators that the codec calls. */
+/* If the n-th allocation fails, the codec returns an error, leaks nothing, and works again
+ * afterwards. The program is linked with --wrap for the allocators that the codec calls. */
 #include "tests/proto/block/streams.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static long allocations_left = -1; /* -1: all succeed */
+static long allocations_left = -1; /* number of allocations that succeed; -1: all */
 
 static bool may_allocate(void)
 {
@@ -63,7 +63,8 @@ static const stream_shape shape = {.seed = 3,
                                    .endings = 9,
                                    .gaps = 3};
 
-/* Runs one step with 0, 1, 2, ... allocations until it succeeds; how many it needed. */
+/* Repeats one step with 0, 1, 2, ... successful allocations until the step succeeds. Writes their
+ * number to `needed`. */
 #define ALLOCATIONS_OF(expression, needed)                                                         \
     do {                                                                                           \
         for ((needed) = 0;; (needed)++) {                                                          \
@@ -96,7 +97,7 @@ static void each_allocation_may_fail(void **state)
     ALLOCATIONS_OF(sj_block_decoder_new(&decoder), needed);
     assert_int_equal(needed, 2);
     ALLOCATIONS_OF(sj_block_decode(decoder, (sj_slice){bytes, size}, SJ_WANT_ALL, &block), needed);
-    assert_true(needed >= 3); /* what an attempt got, it keeps for the next one */
+    assert_true(needed >= 3); /* an attempt keeps its allocations for the next one */
     stream_check(&input, &block, SJ_WANT_ALL);
     sj_block_encoder_free(encoder);
     sj_block_decoder_free(decoder);

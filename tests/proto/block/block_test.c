@@ -1,4 +1,5 @@
-/* Blocks: whatever stream goes in comes out; what cannot be encoded truthfully is refused. */
+/* A stream is the same after encoding and decoding. A stream that cannot be encoded truthfully is
+ * refused. */
 #include "tests/proto/block/streams.h"
 
 #include <setjmp.h>
@@ -137,7 +138,7 @@ static void more_functions_than_16_bits_tell_round_trip(void **state)
                                        .longest_gap = 3});
 }
 
-/* 65,534 functions are the most that 16-bit symbols distinguish. */
+/* 16-bit symbols distinguish at most 65,534 functions. */
 static void the_symbols_widen_exactly_at_the_limit(void **state)
 {
     for (uint32_t functions = 65534; functions <= 65535; functions++) {
@@ -211,7 +212,8 @@ static void gaps_at_the_edges_of_32_and_64_bits_round_trip(void **state)
     }
 }
 
-/* So few gaps are long that a byte a gap is the least; every pattern of them among eight occurs. */
+/* Long gaps are so rare that one byte for each gap is the smallest packing. Every pattern of long
+ * gaps among eight gaps occurs. */
 static void long_gaps_anywhere_among_eight_round_trip(void **state)
 {
     enum { EVERY = 32, COUNT = 256 * EVERY + 5 };
@@ -236,7 +238,8 @@ static void long_gaps_anywhere_among_eight_round_trip(void **state)
     }
 }
 
-/* The same stream encoded after others gives the same bytes: nothing leaks from block to block. */
+/* A stream that is encoded after other streams gives the same bytes: no state leaks from block to
+ * block. */
 static void a_used_encoder_and_decoder_do_as_fresh_ones_do(void **state)
 {
     const stream_shape shape = {.seed = 4,
@@ -267,7 +270,7 @@ static void a_used_encoder_and_decoder_do_as_fresh_ones_do(void **state)
     stream_free(&input);
 }
 
-/* Tables are emptied by raising an epoch; this many blocks bring it past its 32 bits. */
+/* Tables are emptied by raising an epoch. So many blocks make its 32 bits wrap around. */
 static void tables_survive_the_wrap_of_their_epoch(void **state)
 {
     const stream_shape shape = {
@@ -381,7 +384,7 @@ static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **s
     events[2].function = SJ_EVENT_LEAVE;
     refuse(*state, &input);
     events[2].function = 2;
-    events[0].function = SJ_EVENT_LEAVE; /* before the ENTER that would make up for it */
+    events[0].function = SJ_EVENT_LEAVE; /* comes before its ENTER */
     events[1].function = 1;
     refuse(*state, &input);
     events[0].function = 1;
@@ -402,7 +405,7 @@ static void tail_calls_of_what_is_no_entry_are_refused(void **state)
         .events = events,
         .frames = &frame};
     assert_int_equal(encode(*state, &input), SJ_OK);
-    events[3].tail_call = 3; /* one LEAVE is in front of it */
+    events[3].tail_call = 3; /* only one LEAVE precedes it */
     refuse(*state, &input);
     events[3].tail_call = 2;
     events[2].tail_call = 1;
@@ -427,7 +430,7 @@ static void counts_over_the_limits_are_refused(void **state)
     input.header.open_depth = SJ_BLOCK_MAX_INLINE_FRAMES + 1;
     refuse(*state, &input);
     input = good;
-    input.header.stack_frames = 1; /* of no open ones */
+    input.header.stack_frames = 1; /* no call is open */
     assert_int_equal(sj_block_encode(((codec_pair *)*state)->encoder, &input, bytes, 512, &size),
                      SJ_EINVAL);
     input = good;
@@ -483,7 +486,8 @@ static void gaps_that_contradict_themselves_are_refused(void **state)
     refuse(*state, &input);
 }
 
-/* bytes_per_value encodes calls with and without a value each. */
+/* Encodes calls without values, then with one value each. Returns the additional bytes for each
+ * value. */
 static double bytes_per_value(codec_pair *codec, sj_block_value (*make)(size_t number))
 {
     enum { VALUES = 8000 };
@@ -516,7 +520,7 @@ static double bytes_per_value(codec_pair *codec, sj_block_value (*make)(size_t n
     return bytes;
 }
 
-/* 16 bits that do not follow from those before. */
+/* Returns 16 pseudorandom bits for `number`. */
 static uint64_t mixed(uint64_t number)
 {
     uint64_t mixed = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -554,7 +558,7 @@ static void values_take_few_bytes(void **state)
     assert_true(integer <= 4 && pointer <= 4 && text <= 2);
 }
 
-/* A text as long as it may be, the room of a block for them, and one byte more. */
+/* Tests texts of the greatest length, as many as fit into a block, and one byte more. */
 static void long_texts_round_trip_within_their_limit(void **state)
 {
     enum { TEXTS = SJ_BLOCK_MAX_TEXT_BYTES / SJ_VALUE_TEXT_MOST };

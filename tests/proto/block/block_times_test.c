@@ -1,4 +1,4 @@
-/* Times of a block: gaps are taken many at a time, so each odd one is tried at each place. */
+/* The codec handles many gaps at a time. So each unusual gap is tested at each place. */
 #include "proto/block/block_internal.h"
 #include "tests/proto/block/streams.h"
 
@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Gaps of 1, 2, .. `most` steps and of 0, in turn, and one of `odd` ticks before event `place`. */
+/* Makes gaps of 0, 1, ... `most` steps in turn, and one gap of `odd` ticks before event `place`. */
 static void fill_events(timed_block *made, uint32_t step, uint32_t most, size_t place, uint64_t odd)
 {
     uint64_t ticks = 1000;
@@ -58,7 +58,8 @@ static sj_status encode(timed_block *made, uint32_t step, sj_block_input *input,
     return sj_block_encode(made->encoder, input, made->bytes, made->capacity, size);
 }
 
-/* Bytes of a packing as sj_times_measure reckons them, one for each long gap. */
+/* Returns the size of a packing as sj_times_measure computes it: `bits` bits for each gap, and one
+ * more byte for each long gap. */
 static size_t packed_bytes(const timed_block *made, uint32_t step, uint32_t bits)
 {
     size_t bytes = EVENTS * bits / 8;
@@ -93,7 +94,7 @@ static void round_trip(timed_block *made, uint32_t step, uint32_t expected_step)
     stream_check(&input, &block, SJ_WANT_ALL);
 }
 
-/* The packings are those of gaps up to 2, 14 and 200 steps. */
+/* Gaps up to these numbers of steps are packed into 2, 4 and 8 bits. */
 static const uint32_t most_steps[PACKINGS] = {2, 14, 200};
 
 static void a_long_gap_at_any_place_round_trips(void **state)
@@ -139,8 +140,8 @@ static void time_that_goes_back_is_refused_at_any_place(void **state)
     }
 }
 
-/* Up to nearly 2^64 at event 1 and from 0 again before event `place`, by a short gap: the last time
- * is later than the first, and yet no decoder would take it. */
+/* Time is nearly 2^64 at event 1 and overflows before event `place`, by a short gap. The last time
+ * is later than the first one, but a decoder would refuse the block. */
 static void time_that_begins_anew_is_refused_at_any_place(void **state)
 {
     timed_block *made = *state;

@@ -57,7 +57,7 @@ static void make_events(const stream_shape *shape, uint64_t *random, uint64_t ti
     }
 }
 
-/* Mostly those of a function, as in programs. */
+/* Makes some calls tail calls: mostly those of the same functions, as in programs. */
 static void make_tail_calls(const stream_shape *shape, uint64_t *random, sj_event *events,
                             sj_stack_frame *frames)
 {
@@ -79,7 +79,7 @@ static void make_tail_calls(const stream_shape *shape, uint64_t *random, sj_even
     }
 }
 
-/* Most calls of some functions, as in programs whose short functions are counted. */
+/* Makes most calls of some functions untimed, as in programs whose short functions are counted. */
 static void make_untimed(const stream_shape *shape, uint64_t *random, sj_event *events,
                          sj_stack_frame *frames)
 {

@@ -9,21 +9,22 @@ typedef struct stream_shape {
     size_t events;
     uint32_t open_depth;
     uint32_t functions;  /* ids 1..functions, spread */
-    uint32_t repetition; /* of 100: how often the stream repeats an earlier part of itself */
-    uint32_t step;       /* gaps are multiples of it */
+    uint32_t repetition; /* percentage: how often the stream repeats an earlier part of itself */
+    uint32_t step;       /* all gaps are multiples of this number of ticks */
     uint64_t longest_gap;
-    size_t endings; /* at most */
+    size_t endings; /* greatest number of endings */
     size_t gaps;
     size_t values;
-    uint32_t tail_calls; /* of 100 ENTERs */
-    uint32_t untimed;    /* of 100 ENTERs of each third function */
+    uint32_t tail_calls; /* percentage of ENTERs */
+    uint32_t untimed;    /* percentage of ENTERs of every third function */
 } stream_shape;
 
-/* stream_make fills an input whose arrays it allocates; stream_free frees them. */
+/* stream_make fills `input` and allocates its arrays. stream_free frees them. */
 void stream_make(const stream_shape *shape, sj_block_input *input);
 void stream_free(sj_block_input *input);
 
-/* stream_check fails the running test unless `block` says exactly what `input` said. */
+/* Fails the running test unless `block` holds exactly what `input` holds, in the columns of
+ * `want`. */
 void stream_check(const sj_block_input *input, const sj_block *block, unsigned want);
 
 #endif

@@ -1,5 +1,5 @@
-/* The experiment behind the block format: calls that stay open across many blocks, with blocks
- * shuffled, repeated, lost and refused; every aggregate and every row against a naive oracle. */
+/* Compares every aggregate and every row with a simple oracle. Calls stay open across many blocks,
+ * and blocks are shuffled, repeated, lost and refused. */
 #include "proto/callgraph/callgraph.h"
 #include "tests/support/call_rows.h"
 #include "tests/support/call_trace.h"
@@ -33,7 +33,7 @@ static uint32_t oracle_find(const oracle_tree *oracle, uint32_t parent, uint32_t
     return 0;
 }
 
-/* Adds up the calls for which `counted` says so; NULL: all that ended. */
+/* Adds up the ended calls that are marked in `counted`; NULL: all ended calls. */
 static oracle_tree oracle_make(const call_trace *trace, const bool *counted, const bool *untrusted)
 {
     oracle_tree made = {.paths = calloc(trace->call_count + 1, sizeof(oracle_path)), .count = 1};
@@ -95,7 +95,7 @@ static void assert_is_histogram(const sj_path_histogram *held, const sj_histogra
     sj_histogram_deinit(&sum);
 }
 
-/* Every node with calls is a path of the oracle with the same figures, and none is missing. */
+/* Checks that the graph has the paths of the oracle, with the same figures. */
 static void assert_graph_is(const sj_callgraph *graph, const oracle_tree *oracle)
 {
     const uint32_t count = sj_callgraph_node_count(graph);
@@ -112,7 +112,7 @@ static void assert_graph_is(const sj_callgraph *graph, const oracle_tree *oracle
         assert_int_equal(node->total_ticks, at->total);
         if (at->untrusted == 0) {
             assert_int_equal(node->self_ticks, at->self);
-        } else { /* with the time of callees that are missing, perhaps */
+        } else { /* may include the time of missing callees */
             assert_in_range(node->self_ticks, at->self, at->total);
         }
         assert_int_equal(node->min_ticks, at->min);
@@ -130,13 +130,13 @@ static void assert_graph_is(const sj_callgraph *graph, const oracle_tree *oracle
 }
 
 typedef struct call_row {
-    bool entered; /* a block gave it */
+    bool entered; /* a block had its entry */
     bool ended;
     uint64_t parent, start, end, self, child;
     uint32_t function, depth, ending, flags;
 } call_row;
 
-/* What a store would hold: rows by call index, completed by late leaves in any order. */
+/* The rows that a store would hold, by call index. Later exits complete them in any order. */
 typedef struct call_table {
     call_row *rows;
     sj_callgraph *graph;
@@ -224,7 +224,7 @@ static void assert_row_is(const call_row *row, const trace_call *call)
     }
 }
 
-/* The order in which blocks arrive: all CALLS blocks, shuffled. */
+/* Returns the indexes of all CALLS blocks in random order. The caller frees them. */
 static size_t *shuffled_blocks(const block_store *store, uint64_t seed, size_t *count)
 {
     size_t *order = malloc((store->count + 1) * sizeof(*order));
@@ -317,8 +317,8 @@ static bool block_holds(const stored_block *stored, uint64_t event)
            event - stored->header.first_event < stored->header.event_count;
 }
 
-/* From what arrived alone: whether a call without an end ended in a block that is missing. It did
- * when a later block does not have it among its open calls. */
+/* True if a call without an exit ended in a missing block: a later block does not have the call
+ * among its open calls. This uses only the blocks that arrived. */
 static bool ended_in_a_missing_block(const block_store *store, const bool *lost, uint64_t index,
                                      const trace_call *call, sj_block_decoder *decoder)
 {
@@ -376,7 +376,7 @@ static void check_with_blocks_lost(const trace_shape *shape, uint64_t seed)
         assert_true(kept->entered == !enter_lost);
         assert_true(kept->ended == (!leave_lost && call->leave_event != UINT64_MAX));
         if (kept->entered) {
-            assert_row_is(kept, call); /* also its self time, whatever was lost below it */
+            assert_row_is(kept, call); /* the self time is right even if callees were lost */
         }
         if (kept->entered && !kept->ended) {
             assert_true(leave_lost ==
@@ -405,8 +405,8 @@ static void test_a_lost_block_takes_only_its_own_calls_and_shows(void **state)
     }
 }
 
-/* Calls that were open across what refused blocks lack are flagged, no others. No call is stored by
- * halves, as far as half a block holds those across its borders. */
+/* Only calls that were open across the missing part of refused blocks are flagged. Calls are stored
+ * completely, unless more are open at the border of a block than half a block holds. */
 static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
 {
     (void)state;
@@ -427,7 +427,7 @@ static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
         assert_true(store.refused > 0);
         bool *counted = calloc(trace.call_count, sizeof(*counted));
         bool *untrusted = calloc(trace.call_count, sizeof(*untrusted));
-        uint64_t last = trace.call_count * 2; /* event that arrived */
+        uint64_t last = trace.call_count * 2; /* last event that arrived */
         for (; !held[last]; last--) {
         }
         for (size_t c = 0; c < trace.call_count; c++) {
@@ -525,7 +525,7 @@ static void test_missing_frames_of_a_deep_stack_leave_the_graph_as_it_was(void *
     trace_free(&trace);
 }
 
-/* A small sound block, and ways to spoil it. */
+/* A small valid block, which spoil() damages. */
 typedef struct small_block {
     sj_stack_frame frames[2];
     uint32_t functions[2];
@@ -594,7 +594,7 @@ static void test_a_block_is_summed_up(void **state)
     sj_callgraph_clean(graph);
     sj_callgraph_dirty(graph, &dirty);
     assert_int_equal(dirty, 0);
-    assert_true(sj_callgraph_node(graph, 4).recursive); /* 7 under 7 */
+    assert_true(sj_callgraph_node(graph, 4).recursive); /* function 7 below itself */
     assert_false(sj_callgraph_node(graph, 2).recursive);
     assert_int_equal(sj_callgraph_node(graph, 2).unwound, 1);
     assert_int_equal(sj_callgraph_node(graph, 2).untrusted, 1);
@@ -620,7 +620,7 @@ static void spoil(small_block *small, int how)
         header->end_depth = 1;
         small->symbols[0] = 0;
         small->symbols[1] = 0;
-        break; /* a LEAVE of nothing */
+        break; /* a LEAVE without an open call */
     case 4:
         small->endings[0].event = 0;
         break; /* not a LEAVE */
@@ -733,7 +733,7 @@ static void test_stored_nodes_come_back(void **state)
     }
     assert_graph_is(table.graph, &truth);
     sj_path_node bad = sj_callgraph_node(table.graph, 1);
-    assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT); /* there already */
+    assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT); /* a known node */
     bad.parent = sj_callgraph_node_count(table.graph);
     assert_int_equal(sj_callgraph_restore(table.graph, &bad), SJ_ECORRUPT);
     table_free(&table);

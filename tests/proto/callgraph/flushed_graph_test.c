@@ -1,5 +1,5 @@
-/* What happens to a graph between blocks (its sums are written, its histograms folded, sums made
- * elsewhere merged) changes nothing of what it counts, nor what it has to write. SJ_LONG=1: five
+/* Between blocks, the sums of a graph are written, its histograms are folded, and other sums are
+ * merged. This changes neither what the graph counts nor what it has to write. SJ_LONG=1: five
  * times as many calls. */
 #include "proto/callgraph/callgraph.h"
 #include "tests/support/call_trace.h"
@@ -18,7 +18,8 @@ typedef struct recording {
     sj_block_decoder *decoder;
 } recording;
 
-/* Durations of one octave for the most part, so that many are like those before, and of ten. */
+/* Most durations of the first shape are of one octave, so many are like those before. Those of the
+ * second shape are of ten octaves. */
 static const trace_shape shapes[] = {
     {.seed = 5,
      .calls = 6000,
@@ -78,7 +79,7 @@ static void apply(recording *from, size_t number, sj_callgraph *graph)
                      SJ_OK);
 }
 
-/* Bin by bin, as octaves that are empty may be held. */
+/* Compares bin by bin, because a histogram may hold empty octaves. */
 static void assert_same_histogram(const sj_histogram *left, const sj_histogram *right)
 {
     uint8_t bytes[2][1 << 14];
@@ -99,7 +100,7 @@ static void assert_same_path_histogram(const sj_path_histogram *left,
     sj_histogram_deinit(&sums[1]);
 }
 
-/* The nodes of `graph` hold `times` what those of `plain` do. */
+/* Checks that the nodes of `graph` hold `times` times what those of `plain` hold. */
 static void assert_holds(const sj_callgraph *graph, const sj_callgraph *plain, uint64_t times)
 {
     assert_int_equal(sj_callgraph_node_count(graph), sj_callgraph_node_count(plain));
@@ -124,7 +125,8 @@ static void assert_holds(const sj_callgraph *graph, const sj_callgraph *plain, u
     }
 }
 
-/* What was written at the last flush, and what is changed since is to be written. */
+/* Checks that each node that has changed since the last flush is dirty. `calls` are the counts at
+ * that flush; with `flush`, stores the present ones. */
 static void assert_changes_are_dirty(const sj_callgraph *graph, uint64_t *calls, bool flush)
 {
     for (uint32_t i = 1; i < sj_callgraph_node_count(graph); i++) {
@@ -154,7 +156,7 @@ static void assert_functions_are_sums(const sj_callgraph *graph)
     }
 }
 
-/* Writes a graph now and then; `folds`: its histograms, too. */
+/* Writes a graph between some of the blocks. With `folds`, also folds its histograms. */
 static void write_between_blocks(recording *from, bool folds)
 {
     uint64_t random = 1;
@@ -167,7 +169,7 @@ static void write_between_blocks(recording *from, bool folds)
         apply(from, number, graph);
         const uint64_t chance = trace_random(&random) % 4;
         assert_changes_are_dirty(graph, calls, chance == 0);
-        if (folds && chance <= 1) { /* a flush, or one that fails behind the histograms */
+        if (folds && chance <= 1) { /* a flush, or a flush that fails after the histograms */
             assert_int_equal(sj_callgraph_fold_histograms(graph), SJ_OK);
             assert_functions_are_sums(graph);
         }
@@ -215,7 +217,8 @@ static void test_a_graph_that_is_merged_into_goes_on(void **state)
         for (size_t number = 0; number < from.store.count; number++) {
             apply(&from, number, plain);
         }
-        for (size_t at = 0; at < 20; at += 1 + at / 2) { /* early, when few durations are known */
+        /* merges early, while few durations are known */
+        for (size_t at = 0; at < 20; at += 1 + at / 2) {
             sj_callgraph *graph = new_graph();
             for (size_t number = 0; number < from.store.count; number++) {
                 if (number == at) {
@@ -281,8 +284,8 @@ static void test_the_longest_calls_of_each_function_are_kept(void **state)
     }
 }
 
-/* Behind a gap f calls h, whose callee g is cut short and called again: f may have ended in the
- * gap, so nothing proves who called any of them. */
+/* After a gap, f calls h. Its callee g is truncated and called again. f may have ended in the gap,
+ * so the caller of each of these calls is uncertain. */
 static void test_a_call_entered_in_uncertainty_stays_untrusted(void **state)
 {
     (void)state;

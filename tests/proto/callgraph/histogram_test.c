@@ -77,7 +77,8 @@ static void test_few_values_have_their_nearest_ranks(void **state)
         assert_true(ranks[i] == 1 ? llabs(told - exact) <= exact / 30 : told == exact);
     }
     sj_histogram_deinit(&histogram);
-    for (uint64_t value = 1; value <= 100; value++) { /* 0.07 * 100 is a little more than 7 */
+    /* as a double, 0.07 * 100 is a little more than 7 */
+    for (uint64_t value = 1; value <= 100; value++) {
         assert_int_equal(sj_histogram_add(&histogram, value, 1), SJ_OK);
     }
     assert_int_equal(sj_histogram_quantile(&histogram, 0.07), 7);
@@ -103,7 +104,7 @@ static void test_stored_form_comes_back_and_merges(void **state)
     }
     assert_int_equal(sj_histogram_merge(&again, &histogram), SJ_OK);
     assert_int_equal(again.octaves[0].count[5], 2 * (2 + 3));
-    assert_int_equal(sj_histogram_encode(&histogram, stored, 3), 0); /* no room */
+    assert_int_equal(sj_histogram_encode(&histogram, stored, 3), 0); /* not enough space */
     sj_histogram_deinit(&again);
     sj_histogram_deinit(&histogram);
 }
@@ -113,7 +114,8 @@ static void test_a_spread_out_path_stays_small(void **state)
     (void)state;
     sj_histogram histogram = {0};
     for (uint64_t value = 100; value < 10000; value += 3) {
-        assert_int_equal(sj_histogram_add(&histogram, value, 1), SJ_OK); /* a factor of 100 */
+        /* values over a factor of 100 */
+        assert_int_equal(sj_histogram_add(&histogram, value, 1), SJ_OK);
     }
     uint8_t stored[4096];
     assert_in_range(sj_histogram_encode(&histogram, stored, sizeof(stored)), 1, 300);

@@ -1,4 +1,4 @@
-/* Histograms of paths, against plain ones. */
+/* Compares histograms of paths with plain histograms. */
 #include "proto/callgraph/path_histogram.h"
 #include "tests/support/fail_alloc.h"
 
@@ -16,7 +16,7 @@ static uint32_t next_random(uint32_t *random)
     return *random >> 8;
 }
 
-/* The stored form of a path's histogram is that of a plain one, byte for byte. */
+/* Checks that the stored form of a path's histogram is that of a plain histogram, byte for byte. */
 static void assert_is(const sj_path_histogram *path, const sj_histogram *plain)
 {
     uint8_t bytes[2][STORED_BYTES];
@@ -24,10 +24,10 @@ static void assert_is(const sj_path_histogram *path, const sj_histogram *plain)
     assert_in_range(size, 1, sj_path_histogram_encoded_bound(path));
     assert_int_equal(sj_path_histogram_encode(path, bytes[1], STORED_BYTES), size);
     assert_memory_equal(bytes[0], bytes[1], size);
-    assert_int_equal(sj_path_histogram_encode(path, bytes[1], size - 1), 0); /* no room */
+    assert_int_equal(sj_path_histogram_encode(path, bytes[1], size - 1), 0); /* not enough space */
 }
 
-/* Paths of one value to thousands, of durations alike and spread out. */
+/* Fills both histograms with the same values: one to thousands of them, similar or spread out. */
 static void make_both(uint32_t *random, sj_path_histogram *path, sj_histogram *plain)
 {
     const uint32_t values = 1u << next_random(random) % 13;
@@ -64,7 +64,7 @@ static void test_they_hold_what_plain_ones_hold(void **state)
         sj_path_histogram_deinit(&path);
         sj_histogram_deinit(&plain);
     }
-    assert_in_range(lists, ROUNDS / 10, ROUNDS - ROUNDS / 10); /* both kinds */
+    assert_in_range(lists, ROUNDS / 10, ROUNDS - ROUNDS / 10); /* lists and octaves both occur */
 }
 
 static void test_they_add_up_and_are_taken_away(void **state)
@@ -100,7 +100,7 @@ static void test_they_add_up_and_are_taken_away(void **state)
     sj_histogram_deinit(&expected);
 }
 
-/* What most call paths take: nothing beyond their line. */
+/* Most call paths have few bins. Such a path needs no memory beyond its line. */
 static void test_few_bins_take_no_memory_of_their_own(void **state)
 {
     (void)state;

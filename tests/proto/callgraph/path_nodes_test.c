@@ -15,7 +15,7 @@ static void test_a_deep_recursion_is_folded_with_exact_edges(void **state)
     (void)state;
     sj_path_nodes paths;
     assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
-    /* 1 calls 2, 2 calls 3 or 1, 3 calls 1: mutual recursion with two ways round. */
+    /* 1 calls 2, 2 calls 3 or 1, 3 calls 1: mutual recursion with two cycles. */
     uint32_t node = 0;
     uint32_t function = 1;
     for (uint32_t level = 0; level < LEVELS; level++) {
@@ -46,7 +46,7 @@ static void test_shallow_recursion_keeps_every_level(void **state)
     sj_path_nodes_deinit(&paths);
 }
 
-/* main calls f, which calls itself far beyond the depth of folding; then main calls g. */
+/* main calls f, which calls itself far beyond the depth of folding. Then main calls g. */
 static void test_a_folded_recursion_is_left_level_by_level(void **state)
 {
     (void)state;
@@ -129,7 +129,8 @@ static void count_calls(sj_path_nodes *paths, uint32_t *random, uint32_t calls)
     }
 }
 
-/* Bin by bin, as octaves that are empty meanwhile may be held. */
+/* Checks that a function's histogram is the sum of its paths' histograms. Compares bin by bin,
+ * because a histogram may hold empty octaves. */
 static void check_sum(const sj_path_nodes *paths, uint32_t function)
 {
     sj_histogram expected = {0};
@@ -164,7 +165,8 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         count_calls(&paths, &random, round == 0 ? 4 * PATHS : PATHS / 10);
         assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
-        if (round % 3 == 1) { /* a flush that failed: what is folded and dirty changes again */
+        /* a flush that failed: nodes that are folded and dirty change again */
+        if (round % 3 == 1) {
             count_calls(&paths, &random, PATHS / 10);
             assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
         }
@@ -177,7 +179,7 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
     sj_path_nodes_deinit(&paths);
 }
 
-/* Paths take each other's place at the beginning of a search; all stay found, as those they are. */
+/* Each search moves its path to the place where the search began. All paths must still be found. */
 static void test_paths_are_found_whoever_was_asked_for_last(void **state)
 {
     (void)state;
@@ -240,14 +242,14 @@ static void test_the_quiet_range_is_what_changes_sums_and_a_bin_only(void **stat
                         expected.octave_count * sizeof(*expected.octaves));
     sj_histogram_deinit(&expected);
     assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
-    assert_int_equal(node->quiet_count, 0); /* its histogram is part of its function's */
+    assert_int_equal(node->quiet_count, 0); /* its histogram is included in its function's */
     sj_path_nodes_clean(&paths);
     sj_path_nodes_quieten(&paths, number);
-    assert_int_equal(node->quiet_count, 0); /* not among the dirty */
+    assert_int_equal(node->quiet_count, 0); /* the node is not dirty */
     sj_path_nodes_deinit(&paths);
 }
 
-/* Rows of a store may come from anyone. */
+/* A store's rows may hold any values. */
 static void test_a_stored_node_is_not_quiet_beyond_its_histogram(void **state)
 {
     (void)state;

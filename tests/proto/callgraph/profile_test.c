@@ -1,4 +1,4 @@
-/* Profiles as bytes: what is written is read again, and nothing else is. */
+/* Tests profiles as bytes: they are read as they were written, and other bytes are refused. */
 #include "proto/callgraph/profile.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static const sj_profile_open_call open_calls[OPEN_CALLS] = {
     {.stream = UINT32_MAX, .depth = UINT32_MAX, .function = UINT32_MAX, .start_ticks = 9},
 };
 
-/* A graph of one path; the caller frees it. */
+/* Makes a graph of one path. The caller frees it. */
 static sj_callgraph *make_graph(void)
 {
     const sj_path_node node = {.calls = 2,
@@ -47,7 +47,7 @@ static void open_calls_are_read_as_they_were_written(void **state)
     for (size_t count = 0; count <= OPEN_CALLS; count += OPEN_CALLS) {
         const sj_slice bytes = encode(count);
         sj_profile profile;
-        /* without open calls older collectors read it, too */
+        /* Older collectors can read a profile without open calls. */
         assert_int_equal(bytes.data[0], count == 0 ? 1 : 2);
         assert_int_equal(sj_profile_decode(bytes, &profile), SJ_OK);
         assert_int_equal(profile.count, 1);

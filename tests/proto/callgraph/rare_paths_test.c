@@ -1,4 +1,4 @@
-/* Folding: what is folded, and that no sum changes by it but those of paths. */
+/* Tests folding: which paths are folded, and that folding changes only the sums of paths. */
 #include "proto/callgraph/path_costs.h"
 #include "tests/support/fail_alloc.h"
 
@@ -13,7 +13,8 @@ enum { FUNCTIONS = 12, EDGES = (FUNCTIONS + 1) * (FUNCTIONS + 1) };
 typedef struct edge_sums {
     uint64_t calls[EDGES], total[EDGES], self[EDGES], unwound[EDGES];
     uint64_t outer_total[FUNCTIONS + 1]; /* of calls that are not recursive */
-    uint64_t edge_total[EDGES];          /* of calls that lie in no call of their edge */
+    /* of calls that are not inside another call of their edge */
+    uint64_t edge_total[EDGES];
     uint64_t measured[FUNCTIONS + 1], cpu[FUNCTIONS + 1], outer_cpu[FUNCTIONS + 1];
 } edge_sums;
 
@@ -87,7 +88,7 @@ static void check_histograms(const sj_path_nodes *paths, const sj_path_nodes *wh
     }
 }
 
-/* Folded again and again while calls come, against a table that keeps every path. */
+/* Folds repeatedly while calls come, and compares the sums with a table that keeps every path. */
 static void test_sums_of_functions_and_edges_are_exact(void **state)
 {
     (void)state;
@@ -142,7 +143,8 @@ static uint32_t add_path(sj_path_nodes *paths, uint32_t parent, uint32_t functio
     return node;
 }
 
-/* What is called often and what takes long stays, with its callers; the rest loses its path. */
+/* Paths that are called often or take long stay, with their callers. The other functions lose their
+ * path. */
 static void test_the_rarest_go(void **state)
 {
     (void)state;
@@ -169,14 +171,14 @@ static void test_the_rarest_go(void **state)
     assert_int_equal(stays->parent, folding.moved[setup]);
     assert_int_equal(paths.nodes[folding.moved[often]].parent, folding.moved[main_node]);
     assert_false(paths.nodes[folding.moved[main_node]].rare);
-    /* called again: counted anew */
+    /* A path that is called again is counted from 0. */
     const uint32_t again = sj_path_nodes_child(&paths, folding.moved[main_node], 4);
     assert_int_equal(paths.nodes[again].calls, 0);
     sj_path_folding_deinit(&folding);
     sj_path_nodes_deinit(&paths);
 }
 
-/* A table is read back from its rows as it was, rare nodes included. */
+/* A table that is read back from its rows is the same, including rare nodes. */
 static void test_rare_nodes_are_restored(void **state)
 {
     (void)state;

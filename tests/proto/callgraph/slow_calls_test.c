@@ -16,7 +16,7 @@ static void a_function_keeps_its_longest_calls_in_order(void **state)
 {
     (void)state;
     static const uint64_t ticks[] = {5, 90, 7, 7, 100, 3, 90, 8, 7};
-    static const uint64_t kept[] = {4, 1, 6, 7, 2}; /* of equal ones the first */
+    static const uint64_t kept[] = {4, 1, 6, 7, 2}; /* of equal durations, the first calls stay */
     sj_slow_calls slow = {.floor_ticks = 4};
     for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); ++i) {
         add(&slow, 77, i, ticks[i]);
@@ -32,8 +32,8 @@ static void a_function_keeps_its_longest_calls_in_order(void **state)
     sj_slow_calls_deinit(&slow);
 }
 
-/* With more functions than a session may list calls, the longest of all stay, and each function
- * loses its shortest first. */
+/* If more functions have calls than a session may list, the longest calls stay. Each function loses
+ * its shortest calls first. */
 static void a_session_keeps_a_bounded_number(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void a_session_keeps_a_bounded_number(void **state)
     }
     assert_int_equal(counted, slow.call_count);
     assert_true(counted >= SJ_SLOW_CALLS_A_SESSION / 4);
-    /* what is longer than the floor is there, all of it */
+    /* All calls longer than the floor are listed. */
     for (uint32_t i = 0; i < slow.list_count; ++i) {
         const sj_slow_list *list = &slow.lists[i];
         if (list->count < SJ_SLOW_CALLS_A_FUNCTION) {
@@ -83,7 +83,8 @@ static void changed_lists_are_reported_once(void **state)
     sj_slow_calls_deinit(&slow);
 }
 
-/* So are those that lose calls because others are longer: what is stored of them has to go. */
+/* Lists that lose calls to longer calls of other functions are dirty, too, because their stored
+ * rows must be removed. */
 static void lists_that_lose_calls_are_reported(void **state)
 {
     (void)state;
@@ -117,11 +118,11 @@ static void calls_of_moved_nodes_are_reported(void **state)
     assert_int_equal(slow.dirty_count, 3);
     assert_int_equal(slow.lists[0].calls[0].node, 3);
     assert_int_equal(slow.lists[1].calls[0].node, 1);
-    assert_int_equal(slow.lists[2].calls[0].node, 0); /* it is gone */
+    assert_int_equal(slow.lists[2].calls[0].node, 0); /* the node is gone */
     sj_slow_calls_deinit(&slow);
 }
 
-/* Two calls with a callee each, and what was lost in front of, between and behind them. */
+/* A call with a callee, then two other calls. Calls were lost before, between and inside them. */
 static void calls_behind_a_gap_have_numbers_behind_the_lost_ones(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void calls_behind_a_gap_have_numbers_behind_the_lost_ones(void **state)
         {.before_event = 6, .reason = SJ_GAP_RING_FULL, .calls = 100, .events = 200},
         {.before_event = 7, .reason = SJ_GAP_RING_FULL, .calls = 1000, .events = 2000}};
     static const size_t entries[] = {0, 1, 4, 6};
-    static const uint64_t numbers[] = {21, 22, 33, 134}; /* of their calls */
+    static const uint64_t numbers[] = {21, 22, 33, 134}; /* numbers of their calls */
     const sj_block block = {.header = {.version = 1,
                                        .kind = SJ_BLOCK_CALLS,
                                        .stream = 1,

@@ -1,4 +1,4 @@
-/* Frames: what was written is read; anything else is refused with the right reason. */
+/* Frames are read as they were written. Other bytes are refused with the right status. */
 #include "proto/wire/frame.h"
 
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void a_written_frame_is_read_back(void **state)
     uint8_t bytes[64];
     const size_t size = small_frame(bytes);
     sj_frame_view frame;
-    /* what follows in a spool does not matter */
+    /* Bytes after the frame, as in a spool, do not matter. */
     assert_int_equal(sj_frame_read((sj_slice){bytes, sizeof(bytes)}, &frame), SJ_OK);
     assert_int_equal(frame.frame_bytes, size);
     assert_int_equal(frame.major, SJ_FRAME_MAJOR);
@@ -142,7 +142,7 @@ static void each_fault_has_its_status(void **state)
     }
 }
 
-/* The limit is that of header and payload together. */
+/* The limit applies to prefix, header and payload together. */
 static void a_frame_over_the_limit_is_refused_by_its_sizes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Function tables: what was written is read; a damaged one is refused as a whole. */
+/* Function tables are read as they were written. A damaged table is refused as a whole. */
 #include "proto/wire/function_table.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static const sj_function_entry entries[] = {
      .source = 1,
      .name = "",
      .fingerprint = UINT64_C(0xfedcba9876543210)},
-    {.offset = 0x90, .size_bytes = 4, .technique = 1, .name = ""}, /* too short to have one */
+    {.offset = 0x90, .size_bytes = 4, .technique = 1, .name = ""}, /* too short for a fingerprint */
     {.offset = UINT64_MAX,
      .size_bytes = 0,
      .technique = 255,

@@ -62,7 +62,7 @@ static void run_both(char *const *arguments, test_recorder_fault fault, bool fol
     assert_int_equal(traced.status, 0);
 }
 
-/* Counts the records of one function, of all threads, in one arena. */
+/* Counts the records of all threads in one arena. Writes the arena's state to `*state`. */
 static void count_records(uint32_t arena_number, tally *sum, uint32_t *state)
 {
     char path[256];
@@ -296,7 +296,8 @@ static void forbid_code(void)
     fclose(maps);
 }
 
-/* Forks after the agent was attached. Never returns. */
+/* Attaches the agent, forbids its code and forks. Exits with 0 only if the fork runs no code of the
+ * agent. */
 static void fork_with_agent(bool unregisters)
 {
     int status = 1;
@@ -309,7 +310,7 @@ static void fork_with_agent(bool unregisters)
     if (attach == NULL || unregister == NULL) {
         _exit(2);
     }
-    attach(); /* no recorder replies, which this test does not need */
+    attach(); /* no recorder replies, and the test needs none */
     if (unregisters) {
         unregister();
     }

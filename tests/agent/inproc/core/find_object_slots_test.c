@@ -13,7 +13,7 @@
 enum { PAGE = 4096, STEP = 1 << 20, WORD = 0x100, ENTRIES = 3 };
 
 sj_agent_state sojourn_agent_state;
-void *sj_find_object_real; /* NULL: dl_iterate_phdr is enough */
+void *sj_find_object_real; /* as if the loader had no _dl_find_object */
 
 void sj_arch_init_entry(void)
 {
@@ -62,7 +62,7 @@ static uint64_t address_of(const void *place)
     return (uint64_t)(uintptr_t)place;
 }
 
-/* Makes the module as before its relocation, with one kind of initialiser. */
+/* Fills in the module as it is before its relocation, with one kind of initialiser. */
 static void make_module(bool has_array)
 {
     const uint64_t bias = library.dlpi_addr;
@@ -109,7 +109,7 @@ static uint64_t *changed_word(void)
     return &module->dynamic[4].d_un.d_ptr;
 }
 
-/* Defers the module. Returns the page that its changed word points to. */
+/* Defers the binding of the module. Returns the page that its changed word points to. */
 static void *defer_module(bool has_array)
 {
     make_module(has_array);
@@ -147,7 +147,7 @@ static void a_module_that_comes_after_it_frees_what_it_left(void **state)
 {
     (void)state;
     void *region = defer_module(false);
-    sj_find_object_bind_later(&library); /* it has no slots to change */
+    sj_find_object_bind_later(&library); /* the C library has no slots to change */
     assert_false(is_mapped(region));
 }
 
@@ -162,7 +162,7 @@ static void a_module_that_is_unloaded_leaves_nothing(void **state)
     assert_false(is_mapped(region));
 }
 
-/* The dynamic section of another module may have the same address. */
+/* Another module may have its dynamic section at the same address. */
 static void a_section_is_restored_only_if_it_leads_to_the_stub(void **state)
 {
     (void)state;

@@ -49,7 +49,8 @@ static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/* Appends ENTER, the five displaced bytes and the jump back behind them. */
+/* Writes the operations of the head stub: ENTER, the five displaced bytes and the jump back.
+ * Returns their size in bytes. */
 static inline uint32_t put_head(uint8_t *operations, uint64_t offset)
 {
     uint8_t *at = operations;
@@ -63,7 +64,8 @@ static inline uint32_t put_head(uint8_t *operations, uint64_t offset)
     return (uint32_t)(at - operations);
 }
 
-/* Appends the multiplication, LEAVE and ret. */
+/* Writes the operations of the tail stub: the multiplication, LEAVE and ret. Returns their size in
+ * bytes. */
 static inline uint32_t put_tail(uint8_t *operations)
 {
     uint8_t *at = operations;

@@ -10,7 +10,7 @@
 
 enum { RECORDER_OUTPUT_BYTES = 64 * 1024, RECORDER_ARENAS = 8 };
 
-/* The moment at which the recorder closes the connection. */
+/* How the recorder fails: it has no socket, closes the connection early, or sends bad bytes. */
 typedef enum test_recorder_fault {
     FAULT_NONE,
     FAULT_NO_SOCKET,

@@ -1,4 +1,4 @@
-/* Delayed frees with an allocator of this test: its blocks are the rows of an array. */
+/* Tests delayed frees with an allocator of this test: its blocks are the rows of an array. */
 #include "agent/inproc/heap_guard/internal.h"
 #include "agent/inproc/heap_guard/objects.h"
 #include "agent/inproc/heap_guard/trace.h"
@@ -168,11 +168,11 @@ static void resizing_a_freed_object_removes_its_table(void **state)
     assert_true(resized == 1 && freed == 0);
     assert_int_equal(atomic_load(&region->counters.uses), 1);
     sj_delayed_free_end();
-    assert_int_equal(freed, 0); /* The allocator has it again. */
+    assert_int_equal(freed, 0); /* The allocator has the block again. */
 }
 
-/* A virtual call may be made on a copy of the object anywhere, which the allocator does not know.
- */
+/* The program may make a virtual call on a copy of the object. The allocator does not know the
+ * copy. */
 static void a_copy_of_an_object_is_not_a_block(void **state)
 {
     (void)state;
@@ -189,7 +189,8 @@ static void a_copy_of_an_object_is_not_a_block(void **state)
     assert_int_equal(atomic_load(&region->counters.uses), 1);
 }
 
-/* There are more objects than places in the hash table: each kept object is found, and no other. */
+/* There are more objects than slots in the hash table. Each kept object is found, and no other
+ * object. */
 static void all_kept_objects_are_found(void **state)
 {
     (void)state;
@@ -257,10 +258,10 @@ static void the_end_releases_the_records(void **state)
     for (uint32_t i = 0; i < 33; i++) {
         free_by_entry(make_object(&few));
     }
-    assert_int_equal(freed, 2); /* The object above, and the first of these. */
+    assert_int_equal(freed, 2); /* They are the object above and the first of these. */
 }
 
-/* Returns how many blocks fit into so many KiB, as long as there are records. */
+/* Limits delayed frees to `kib` KiB. Returns how many blocks fit into that. */
 static uint32_t capacity_of(uint32_t kib)
 {
     region->settings.delayed_kib = kib;
@@ -280,7 +281,7 @@ static void the_limit_says_how_many_blocks_are_kept(void **state)
     assert_int_equal(freed, BLOCKS - held / 2);
 }
 
-/* A block that the allocator has again uses none of the limit. */
+/* A resized block belongs to the allocator again, so it does not count for the limit. */
 static void resized_blocks_do_not_use_the_limit(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* An allocation that is guarded for its class does not change which later ones are sampled. */
+/* Guarding an allocation for its class does not change which later allocations are sampled. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "tests/support/check.h"
@@ -12,7 +12,7 @@ static void the_distance_is_restored(void **state)
     assert_true(sj_guard_is_forced());
     /* The entry calls the agent for the next allocation. */
     assert_int_equal(sj_sampling_countdown, 1);
-    sj_sampling_countdown--; /* The entry counts down. */
+    sj_sampling_countdown--; /* as the entry counts down */
     sj_guard_next_allocations(false);
     assert_false(sj_guard_is_forced());
     assert_int_equal(sj_sampling_countdown, 77);

@@ -14,7 +14,7 @@ static void no_entry_leads_to_an_unloaded_agent(void **state)
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         residue->originals[entry] = 0x10000 + entry;
         residue->block_handlers[entry] = ADDRESS_IN_AGENT;
-        /* As if delaying had never ended. */
+        /* Delaying may not have ended, so that the handler is still set. */
         atomic_store(&residue->delay_handlers[entry], ADDRESS_IN_AGENT);
     }
     sj_residue_point_at_own_code(residue);

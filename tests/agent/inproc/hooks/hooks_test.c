@@ -128,7 +128,7 @@ static void refuse_functions(const char *directory)
     plan.patches[1].original[4] ^= 1; /* the head, which is written last */
     leave_alone(SJ_SKIP_CODE_DIFFERS);
     build_plan(&plan, OFFSET);
-    /* The byte lies behind the jump, in the window, which the stub repeats. */
+    /* Byte 5 lies after the jump, but in the window that the stub repeats. */
     plan.patches[1].window = 6;
     memcpy(plan.patches[1].original, sample_bytes, 6);
     plan.patches[1].original[5] ^= 1;
@@ -138,14 +138,14 @@ static void refuse_functions(const char *directory)
     plan.patches[1].bytes = 1;
     leave_alone(SJ_SKIP_TAIL_BLOCKED);
     build_plan(&plan, OFFSET);
-    /* Jumps to a label that the stub does not have. */
+    /* The stub jumps to a label that it does not have. */
     const uint8_t to_nowhere[] = {SJ_OPERATION_COPY_TO_LABEL, 5, 0xe9, 0, 0, 0, 0, 1, 7};
     memcpy(plan.operations + 48, to_nowhere, sizeof(to_nowhere));
     plan.stubs[1].operations = 48;
     plan.stubs[1].operations_bytes = sizeof(to_nowhere);
     leave_alone(SJ_SKIP_UNDECODABLE);
     build_plan(&plan, OFFSET);
-    /* Jumps back by 4 GiB. */
+    /* The stub jumps back by 4 GiB. */
     uint8_t *jump = plan.operations + 1 + 2 + 5;
     CHECK(*jump++ == SJ_OPERATION_JUMP);
     plan.stubs[0].operations = 40;
@@ -255,7 +255,8 @@ static void test_large_areas_are_aligned_to_huge_pages(void **state)
     assert_int_equal(munmap((void *)(uintptr_t)place, BYTES), 0);
 }
 
-/* Maps the free addresses in from..to. `parts` receives them, for munmap. */
+/* Maps the free addresses in from..to. Writes the mappings to `parts`, for munmap, and returns
+ * their number. */
 static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t space)
 {
     char buffer[SJ_MAPS_BYTES];
@@ -280,8 +281,8 @@ static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t space
     return count;
 }
 
-/* Jumps of a module reach the main thread's stack, and the addresses below the module are used.
- * Stubs leave the stack space to grow. */
+/* The module's jumps reach the main thread's stack, and the addresses below the module are in use.
+ * Stubs must leave the stack space to grow. */
 static void test_areas_leave_the_stack_room(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A handler finds the registers of a caller behind frames of C code. Damaged tables are refused. */
+/* Tests that a handler finds the registers of a caller behind frames of C code. Damaged tables are
+ * refused. */
 #include "agent/inproc/hooks/native_frame.h"
 
 #include "tests/agent/inproc/recorder/probe_code.h"

@@ -1,4 +1,5 @@
-/* Later processes use the stubs that one process has kept only if everything is the same. */
+/* Later processes use the stubs that an earlier process has kept, but only if everything is the
+ * same. */
 #include "agent/inproc/hooks/ready.h"
 
 #include "tests/agent/inproc/core/plan_builder.h"
@@ -65,7 +66,7 @@ static sj_ready_plan identify_plan(void)
     return file;
 }
 
-/* Does what a process does that finds no ready stubs and has mapped `file`. */
+/* Applies the plan as a process does that finds no ready stubs and has mapped `file`. */
 static void apply_plan_of(const sj_ready_plan *file)
 {
     begin_report();
@@ -111,7 +112,7 @@ static void keep_and_use(const char *directory)
     snprintf(arena_path, sizeof(arena_path), "%s/1.1.arena", directory);
     uint8_t *arena = map_arena_file(arena_path);
     expect_nothing(FIRST_FUNCTION);
-    apply_plan(); /* most programs have one process */
+    apply_plan(); /* keeps no stubs yet, because most programs have one process */
     CHECK(stat(kept_path, &kept) == 0 && kept.st_size == 0);
     expect_nothing(FIRST_FUNCTION);
     apply_plan();
@@ -147,17 +148,17 @@ static void refuse_others(const char *directory)
     apply_plan();
     CHECK(stat(kept_path, &kept) == 0 && kept.st_size > PAGE);
     expect_nothing(FIRST_FUNCTION + 1);
-    /* another user may have written the file */
+    /* Another user may have written the file. */
     CHECK(chmod(kept_path, 0620) == 0);
     expect_nothing(FIRST_FUNCTION);
     CHECK(chmod(kept_path, 0600) == 0);
-    /* the code differs from the plan's */
+    /* The code differs from the plan's. */
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_WRITE) == 0);
     text[OFFSET + 1] ^= 1;
     expect_nothing(FIRST_FUNCTION);
     text[OFFSET + 1] ^= 1;
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_EXEC) == 0);
-    /* another mapping has the address of the stubs */
+    /* Another mapping has the address of the stubs. */
     CHECK(apply_ready(FIRST_FUNCTION));
     void *place = module.stubs;
     unpatch();
@@ -188,14 +189,15 @@ static void follow_the_plan(const char *directory)
     unpatch();
     CHECK(unlink(plan_path) == 0);
     expect_nothing(FIRST_FUNCTION);
-    write_file(plan_path, &plan, sizeof(plan)); /* a policy makes a new plan */
+    write_file(plan_path, &plan, sizeof(plan)); /* a new policy makes a new plan */
     expect_nothing(FIRST_FUNCTION);
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
     unpatch();
 }
 
-/* Between mapping a plan and keeping its stubs a policy may replace the plan. */
+/* A policy may replace the plan after a process has mapped it and before the process keeps its
+ * stubs. */
 static void keep_of_replaced_plan(const char *directory)
 {
     char other_path[140];
@@ -246,8 +248,8 @@ static void test_another_plan_makes_it_useless(void **state)
     assert_int_equal(run_in_child(follow_the_plan), 0);
 }
 
-/* Damages each byte of header and changes in turn. Only the text of the functions is changed, and
- * that is restored. */
+/* Damages each of the first 512 bytes in turn: the header and the changes. Only the text of the
+ * functions changes, and it is restored. */
 static void damage(const char *directory)
 {
     static uint8_t bytes[1 << 16];

@@ -1,4 +1,5 @@
-/* Every byte of a stub area stands for an instruction of the program, copies for the same bytes. */
+/* Each byte of a stub area maps to an instruction of the program. Copied bytes map to the same
+ * bytes there. */
 #include "agent/abi/stub_map.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"

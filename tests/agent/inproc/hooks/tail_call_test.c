@@ -1,5 +1,5 @@
-/* A plan of two functions, the first of which ends by a jump to the second. The calls of each
- * hooked function are recorded, and both functions behave the same. */
+/* The plan has two functions. The first one ends by a jump to the second. The calls of each hooked
+ * function are recorded, and both functions behave the same. */
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/planner/planner.h"
@@ -121,7 +121,7 @@ static sj_status apply(bool prepare_only)
         &plan, sizeof(plan), (uint64_t)(uintptr_t)text, FIRST_FUNCTION, &module, &report);
 }
 
-/* Hooks and unhooks like a tracer from outside. */
+/* Hooks or unhooks the function as a tracer does from outside. */
 static void hook(uint32_t function, bool on)
 {
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
@@ -216,7 +216,7 @@ static void test_both_functions_are_hooked_and_set_free_by_themselves(void **sta
     assert_int_equal(run_in_child(toggle), 0);
 }
 
-/* Another tool has changed the text. The code that it has written runs. */
+/* Another tool has changed the text. The code that the tool has written must run. */
 static void patch_by_others(const char *directory)
 {
     start(directory);
@@ -248,7 +248,8 @@ static void check_call_with_value(void)
     CHECK(matches(SJ_RECORD_ENTER, CALLEE) && matches(SJ_RECORD_LEAVE, CALLEE));
 }
 
-/* Finds the callee of generated code, which only the runtime knows. */
+/* Finds the callee of generated code, as a runtime does. Returns 0 for other addresses and for
+ * exits. */
 static uint32_t find_callee(uint64_t address, bool at_exit)
 {
     return address == (uint64_t)(uintptr_t)text + CALLEE_OFFSET && !at_exit ? 1 : 0;

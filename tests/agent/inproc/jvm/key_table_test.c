@@ -1,4 +1,4 @@
-/* A key has the number that was set last, and a full table refuses new keys. */
+/* A key has the number that was set last. A full table refuses new keys. */
 #include "agent/inproc/jvm/key_table.h"
 #include "tests/support/check.h"
 

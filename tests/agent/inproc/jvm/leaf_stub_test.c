@@ -1,5 +1,5 @@
-/* A leaf stub records if the ring has space, and jumps into the wrapper if it is full. A closed
- * stub always jumps there. */
+/* A leaf stub records if the ring has space, and jumps into the wrapper if the ring is full. A
+ * closed stub always jumps into the wrapper. */
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/recorder/recorder.h"
 
@@ -33,7 +33,7 @@ static uint32_t call(const uint8_t *stub)
 static void test_a_stub_records_until_it_is_closed(void **state)
 {
     static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
-    /* Bits of this address say that the chunk has space. */
+    /* The stub reads from the bits of this address that the chunk has space. */
     uint64_t *space = window + PAGE / sizeof(uint64_t);
     (void)state;
     uint8_t *code =

@@ -1,5 +1,5 @@
 /* The agent's own code rebinds and records objc_msgSend of the sample dispatcher. Arguments and
- * results are unchanged, every message is one entry and one exit in the arena, and unhooking leaves
+ * results are unchanged, and every message is one entry and one exit in the arena. Unhooking leaves
  * nothing behind. */
 #include "agent/inproc/objc/dispatch.h"
 #include "agent/inproc/recorder/internal.h"
@@ -19,7 +19,7 @@ enum { NAMES = 64, NAME_BYTES = 128 };
 
 static char names[NAMES][NAME_BYTES]; /* Indexed by function id. */
 static uint32_t name_count;
-static const char *unwanted; /* The name that the "policy" of this test excludes. */
+static const char *unwanted; /* the name that the "policy" of this test excludes; NULL: none */
 
 static bool register_method(const sj_objc_report *method, uint32_t *function)
 {

@@ -1,5 +1,5 @@
-/* Test support: makes calls through one probe, in the program and in handlers, and accounts for
- * each of them. */
+/* Test support: makes calls through one probe, in the program and in handlers, and checks that each
+ * call is recorded or counted as dropped. */
 #ifndef SJ_TESTS_AGENT_INPROC_RECORDER_ARENA_ACCOUNT_H
 #define SJ_TESTS_AGENT_INPROC_RECORDER_ARENA_ACCOUNT_H
 
@@ -27,8 +27,8 @@ static inline void call_times(uint32_t count)
     }
 }
 
-/* Checks entries recorded + entries dropped = entries made. Checks the exits through the sum of all
- * events. */
+/* Checks that recorded and dropped entries are as many as the calls. The same must hold for the sum
+ * of entries and exits. */
 static inline void check_account(uint32_t thread, tally sum, uint64_t calls)
 {
     sj_thread_slot *slot = arena_slot(arena, thread);

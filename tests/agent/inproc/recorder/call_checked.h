@@ -11,7 +11,7 @@ extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
 
-/* Returns combinations of flags in turn. */
+/* Returns a combination of flags. Consecutive numbers give different ones. */
 static inline uint64_t some_flags(uint32_t number)
 {
     return 0x202 | (number & 1) | (number & 4) | (number & 2) << 9 | (number & 8) << 3 |
@@ -47,7 +47,8 @@ static inline void check_vectors(bool wide)
     }
 }
 
-/* Calls the probe once with known registers, which it must keep, with the `kept` flags. */
+/* Calls the probe once with known registers. The probe must keep all registers, and those flags
+ * that are in `kept`. */
 static inline void call_checked(probe_function probe, uint64_t flags, uint64_t kept)
 {
     const bool wide = __builtin_cpu_supports("avx512bw");

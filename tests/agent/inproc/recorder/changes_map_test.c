@@ -1,5 +1,5 @@
-/* A table of changes that is cut is refused: reading behind the end of its file would end the
- * program. */
+/* A table of changes that is cut short is refused, because reading beyond the end of its file would
+ * kill the program. */
 #include "agent/inproc/recorder/changes.h"
 #include "proto/block/value.h"
 

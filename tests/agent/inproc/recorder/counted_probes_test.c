@@ -1,5 +1,6 @@
-/* Probes of functions whose calls are counted record the same as probes with clocks: in order and
- * to the address, with handlers in between and tail calls. They keep the registers. */
+/* Probes of functions whose calls are counted write the same records as probes with clocks: in the
+ * same order, with the same addresses, with handlers in between and with tail calls. They keep the
+ * registers. */
 #include "agent/abi/plan.h"
 #include "agent/drain/untimed_records.h"
 #if defined(__aarch64__)
@@ -167,7 +168,7 @@ static void start(const char *directory, uint32_t chunks, bool is_counted)
     make_functions();
 }
 
-/* Returns the records of the arena, all of them whole. The caller frees them. */
+/* Returns the records of the arena, all of them full-size. The caller frees them. */
 static sj_record *read_records(size_t *count)
 {
     const sj_thread_slot *slot = arena_slot(arena, 0);
@@ -203,7 +204,8 @@ static sj_record *read_records(size_t *count)
     return all;
 }
 
-/* Calls with frames near to each other, far frames, and frames at the limits of short records. */
+/* Runs `function` in a frame of `bytes` bytes. Frames may be near to each other, far apart, or at
+ * the limits of short records. */
 static __attribute__((noinline)) void call_at(probe_function function, size_t bytes)
 {
     volatile char *space = alloca(bytes + 16);
@@ -225,7 +227,7 @@ static void run_program(void)
     }
 }
 
-/* The frames of the handler runs. */
+/* The stack addresses of the handler runs. */
 static volatile uint64_t handler_frames[100000];
 static volatile size_t handled;
 
@@ -244,14 +246,13 @@ static void check_handler_record(handler_records *of, uint64_t stack)
     of->records++;
 }
 
-/* Each record of the program with its stack address. Records of handlers are checked and left
- * out. */
+/* A record of the program. Records of handlers are checked and not listed. */
 typedef struct event {
     uint32_t tag;
     uint64_t stack;
 } event;
 
-/* True if the exit is a jump. Only the functions that jump are marked so. */
+/* True if this exit belongs to a function that ends by a jump. */
 static bool jumps(uint32_t tag)
 {
     return tag == leave_tag(CALLER) || tag == leave_tag(HIGH) || tag == leave_tag(JUMPER) ||
@@ -287,7 +288,8 @@ static size_t list_events(event *events, size_t most)
     return count;
 }
 
-/* Calls from a handler that is not recorded itself, near `here` on the stack. */
+/* Makes a recorded call from a handler that is not recorded itself. `here` is the handler's place
+ * on the stack. */
 static __attribute__((noinline)) void call_in_handler(const volatile char *here)
 {
     handler_frames[handled] = (uint64_t)(uintptr_t)here;
@@ -361,7 +363,8 @@ static void compare_with_exact(void)
     }
 }
 
-/* One call in 1 to 64 is timed, at both ends. */
+/* Between one call in 64 and one call in 16 is timed. A call is timed at both ends or not at
+ * all. */
 static void check_samples(void)
 {
     enum { LEAST = ROUNDS / 4 / 64, MOST = ROUNDS / 4 / 16 };
@@ -402,7 +405,7 @@ static void compare_interrupted(const char *directory)
     *handled_of_all += handled;
 }
 
-/* Frames have the same distances, because the same code runs. */
+/* Both children run the same code, so their frames have the same distances. */
 static void test_counted_calls_are_recorded_as_timed_ones_are(void **state)
 {
     (void)state;
@@ -443,7 +446,7 @@ static void test_counted_probes_keep_registers_flags_and_vectors(void **state)
     assert_int_equal(run_in_child(keep_registers), 0);
 }
 
-/* Recorded and dropped calls are all calls, except those that the window still holds. */
+/* Recorded and dropped calls together are all calls, except those that the window still holds. */
 static void account_for(probe_function function, uint32_t tag)
 {
     enum { TIMES = 2 * CHUNKS * SJ_CHUNK_RECORDS * SJ_SHORTS };

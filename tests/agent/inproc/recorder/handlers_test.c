@@ -1,5 +1,5 @@
-/* Signal handlers and a full buffer: tests which calls wait, which are dropped, and which find a
- * free slot. */
+/* Tests signal handlers and a full buffer: which calls wait, which calls are dropped, and which
+ * calls find a free slot. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/readable.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
@@ -22,7 +22,7 @@ static void ignore_signal(int number)
 /* The kernel writes this word into a handler's frame on machines without restorers. */
 #define SIGNAL_FRAME_WORD UINT64_C(0x0000021046508001)
 
-/* A handler's return address lies on the stack without a frame, as sigaction leaves it there. */
+/* The stack holds words that equal a handler's return address, but no handler's frame. */
 static void wait_despite_installed_handler(const char *directory)
 {
     struct {
@@ -99,7 +99,8 @@ static __attribute__((noinline)) void leave_remains(void)
     CHECK(space[0] == 0);
 }
 
-/* The mark is the one that the kernel left, so this fails if the handler's frame was elsewhere. */
+/* `mark` is a word that the kernel left in the handler's frame. The check fails if that frame was
+ * elsewhere on the stack. */
 static __attribute__((noinline)) void wait_above_remains(uint64_t mark)
 {
     volatile uint64_t space[LEFT_BYTES / sizeof(uint64_t)];
@@ -157,8 +158,8 @@ static void *interrupt_wait(void *target)
     return drain_all_the_time(NULL);
 }
 
-/* Makes calls until the thread has waited, `handled` of them by each handler. Returns their
- * number. */
+/* Fills the buffer, so that the thread waits. `handler` runs SPARE_HANDLERS times during the wait.
+ * Returns the number of dropped events. */
 static uint64_t wait_with_handlers(const char *directory, void (*handler)(int))
 {
     pthread_t other;
@@ -226,7 +227,7 @@ static bool is_asleep(pid_t tid)
     return state == 'S';
 }
 
-/* A sleeping thread has announced its wait, which drain_waiters counts first. */
+/* Interrupts a thread that has announced its wait in drain_waiters and sleeps. */
 static void *interrupt_once(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
@@ -290,7 +291,8 @@ static void join_as_child(void)
     CHECK(arena != NULL);
 }
 
-/* The child returns into the wait of its parent. The parent's wait ends, too. */
+/* Forks in a handler that interrupts a wait. The child returns into its copy of the wait. The
+ * parent's wait ends, too, because wait_ms becomes 0. */
 static void fork_in_wait(int number)
 {
     (void)number;
@@ -389,7 +391,7 @@ static void fork_while_waiting_for_slot(const char *directory)
     CHECK(pthread_create(&ended, NULL, call_once, NULL) == 0);
     pthread_join(ended, NULL);
     while (syscall(SYS_tgkill, getpid(), arena_slot(arena, 0)->tid, 0) == 0) {
-        usleep(100); /* the kernel still finds it for a moment */
+        usleep(100); /* the kernel finds the ended thread for a moment */
     }
     fork_while_waiting(directory, 2, SJ_CHUNK_RECORDS);
     CHECK(atomic_load(&((sj_arena_header *)arena)->events_refused) == 2 * SJ_CHUNK_RECORDS);
@@ -446,7 +448,7 @@ static void never_wait_in_sent_fault(const char *directory)
     fill_in_segv_handler(directory, false);
 }
 
-/* HotSpot has such handlers, whose frames remain on the stack. */
+/* HotSpot has such handlers. Their frames remain on the stack. */
 static void test_a_handler_of_an_own_fault_waits(void **state)
 {
     (void)state;
@@ -462,7 +464,8 @@ static void check_note(const sj_record *record, sj_note note, uint64_t argument)
     CHECK(sj_record_stack(record) == argument);
 }
 
-/* The functions that this function calls play a handler. */
+/* This test calls sj_recorder_begin_handler and sj_recorder_end_handler itself, as a handler
+ * would. */
 static void note_alternate_stacks(const char *directory)
 {
     enum { BELOW = 32 * 1024, ABOVE = 64 };
@@ -492,7 +495,7 @@ static void test_handlers_on_an_alternate_stack_are_noted(void **state)
     assert_int_equal(run_in_child(note_alternate_stacks), 0);
 }
 
-/* Many handlers without a call of their own find no space, and leave the cursor where it is. */
+/* Many handlers that make no call find no space, and leave the cursor where it is. */
 static void note_without_space(const char *directory)
 {
     enum { BELOW = 32 * 1024, ABOVE = 64, HANDLERS = 3000 };
@@ -513,7 +516,8 @@ static void test_a_handler_is_not_noted_without_space(void **state)
     assert_int_equal(run_in_child(note_without_space), 0);
 }
 
-/* Functions use the memory of a handler's stack after siglongjmp has left the handler. */
+/* After siglongjmp has left a handler, functions may use the memory of its stack. So a new chunk
+ * does not repeat the notes. */
 static void note_once(const char *directory)
 {
     enum { BELOW = 32 * 1024, ABOVE = 64 };
@@ -536,7 +540,7 @@ static void test_a_later_chunk_does_not_repeat_a_handlers_notes(void **state)
 }
 
 /* siglongjmp has left a handler that found no space for its notes. The next chunk is opened
- * elsewhere on the own stack. So no later chunk may note the handler's stack. */
+ * elsewhere on the thread's own stack. So no later chunk may note the handler's stack. */
 static void forget_handler_that_was_left(const char *directory)
 {
     enum { STACK_BYTES = 4096 };

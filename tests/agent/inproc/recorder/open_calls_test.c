@@ -1,7 +1,7 @@
 /* Tests which open calls are known after records were dropped. A simulated program runs on a
- * simulated stack, its buffer is emptied now and then, and the assembler makes calls of the kept
- * records. Each call has a function of its own, so that each caller can be compared with the true
- * one. */
+ * simulated stack, and its buffer is emptied now and then. The assembler turns the kept records
+ * into calls. Each call has a function of its own, so that each caller can be compared with the
+ * true one. */
 #include "agent/inproc/recorder/internal.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 #include "tests/support/assembler_check.h"
@@ -73,8 +73,8 @@ static void close_call(void)
     }
 }
 
-/* Returns the calls at the innermost address that have jumped. A longer chain is folded
- * (tail_calls.h). */
+/* Returns the number of calls at the innermost address that have jumped. The assembler folds longer
+ * chains (tail_calls.h). */
 static uint32_t chain(void)
 {
     uint32_t count = 0;
@@ -134,7 +134,7 @@ static void empty_buffer(bool all)
 }
 
 /* A handler runs on an array of the outermost call. Some handlers leave it by longjmp. The array
- * also holds the test's own frames, from which the recorder tells that a handler runs. */
+ * also holds the test's own frames, by which the recorder knows that a handler runs. */
 static void call_on_array(void)
 {
     const uint64_t high = run.open[0].stack;

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Ends the child process that runs a test when a condition does not hold. */
+/* Ends the child process that runs a test if the condition is false. */
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -120,7 +120,7 @@ static inline sj_link_welcome make_welcome(uint32_t threads, uint32_t chunks, sj
                              .wait_ms = 50};
 }
 
-/* The counts of a consumer. */
+/* Numbers of records that a consumer has read, by kind. */
 typedef struct tally {
     uint64_t enters;
     uint64_t leaves;
@@ -130,7 +130,7 @@ typedef struct tally {
     uint64_t marks;
 } tally;
 
-/* Maps an arena, the only file of its directory, for the consumer. */
+/* Maps the arena in the file `path`. Returns NULL if the file cannot be read or mapped. */
 static inline uint8_t *map_arena_file(const char *path)
 {
     FILE *file = fopen(path, "r+");
@@ -170,7 +170,8 @@ static inline void tally_record(const sj_record *record, tally *sum)
     }
 }
 
-/* Counts the records of a thread's chunks in use. `release` zeroes and frees closed chunks. */
+/* Counts the records of a thread's chunks in use. With `release`, reads only closed and full
+ * chunks, then zeroes and frees them. */
 static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, tally *sum)
 {
     const sj_arena_header *header = (const sj_arena_header *)base;
@@ -187,7 +188,7 @@ static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, ta
         for (uint32_t r = 0; r < SJ_CHUNK_RECORDS; r++) {
             written += sj_record_tag(&records[r]) != 0;
         }
-        /* A probe that a handler interrupted has not written its record yet. */
+        /* A handler has interrupted a probe that has not written its record yet. */
         if (release && written != SJ_CHUNK_RECORDS) {
             continue;
         }
@@ -204,7 +205,7 @@ static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, ta
     }
 }
 
-/* Counts the records of the discard window, which no counter has yet. */
+/* Counts the records of the discard window, which are in no counter yet. */
 static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
 {
     const sj_arena_header *header = (const sj_arena_header *)base;
@@ -219,8 +220,8 @@ static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
 }
 
 /* Calls a probe with an object as argument `receiver`, over several chunks, and checks each record.
- * The object's first word comes before the entry, with the stack pointer, and the argument is kept.
- * `runtimes`: sj_link_runtime bits of the recording. */
+ * The object's first word comes before the entry, with the same stack pointer. NULL and unaligned
+ * pointers give no value. `runtimes`: sj_link_runtime bits of the recording. */
 static inline void store_receivers(const char *directory, uint8_t receiver, uint32_t runtimes)
 {
     enum { CALLS = 5 * SJ_CHUNK_RECORDS / 3, CHUNKS = 6, NO_OBJECT = 2, FUNCTION = 77 };
@@ -264,8 +265,9 @@ static inline void store_receivers(const char *directory, uint8_t receiver, uint
     CHECK(counts[SJ_RECORD_LEAVE] == CALLS + NO_OBJECT);
 }
 
-/* Calls a probe that records a text, a real number and a whole number behind two others, over
- * several chunks. Checks each record. `reads`: texts can be read here. */
+/* Calls a probe that records a text, a real number and a whole number, over several chunks, and
+ * checks each record. SHIFT other whole arguments come first. `reads`: true if the recorder can
+ * read texts here. */
 static inline void store_values(const char *directory, bool reads)
 {
     enum { CALLS = SJ_CHUNK_RECORDS / 3, CHUNKS = 6, FUNCTION = 78, SHIFT = 2 };

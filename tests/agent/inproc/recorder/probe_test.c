@@ -1,4 +1,4 @@
-/* The probe keeps all registers, on its fast path and on its slow path. */
+/* Tests that the probe keeps all registers, on its fast path and on its slow path. */
 #include "agent/inproc/hooks/dispatch.h"
 #include "tests/agent/inproc/recorder/call_checked.h"
 
@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
-/* Uses all arithmetic flags and the direction flag in turn, over several chunk changes, and a full
- * ring with its waits and its discarding. Each of these enters the slow path in another way. */
+/* Uses all arithmetic flags and the direction flag in turn, over several chunk changes. Then the
+ * ring is full, and the thread waits and discards. Each case enters the slow path in another
+ * way. */
 static void keep_registers(const char *directory)
 {
     enum { CALLS = 3 * SJ_CHUNK_RECORDS };
@@ -32,7 +33,7 @@ static void test_probe_keeps_registers_flags_and_vectors(void **state)
     assert_int_equal(run_in_child(keep_registers), 0);
 }
 
-/* The registers hold no object. */
+/* The receiver registers do not hold the address of an object. */
 static void keep_registers_of_methods(const char *directory)
 {
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
@@ -69,7 +70,7 @@ static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
     assert_int_equal(run_in_child(store_second_receiver), 0);
 }
 
-/* One of the pointers is invalid. */
+/* The pointer to the text is invalid. */
 static void keep_registers_of_values(const char *directory)
 {
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
@@ -147,7 +148,7 @@ static void keep_registers_of_plain_values(const char *directory)
 typedef void (*plain_function)(long, long, long, long, long, long, double, double, double, double,
                                double, double, double, float);
 
-/* Over several chunks, each register's content is narrowed to its number. */
+/* Makes calls over several chunks. Each recorded value is narrowed to the size of its type. */
 static void store_plain_values(const char *directory)
 {
     enum { CHUNKS = 6, CALLS = 2 * SJ_CHUNK_RECORDS / PLAIN_VALUES };
@@ -207,7 +208,7 @@ static void test_plain_values_are_stored_without_a_call(void **state)
     assert_int_equal(run_in_child(store_plain_values), 0);
 }
 
-/* Without a started recorder every probe writes to trash memory. */
+/* Before the recorder starts, every probe writes to trash memory. */
 static void keep_registers_disarmed(const char *directory)
 {
     (void)directory;
@@ -236,8 +237,8 @@ static uint8_t *start_recorder(const char *directory)
 
 typedef void (*method_function)(const void *, const void *);
 
-/* A handler's probes that interrupt the slow path drop their records one by one. A value does not
- * count as a call. */
+/* A handler that interrupts the slow path drops its records one by one. A value does not count as a
+ * call. */
 static void drop_one_by_one(const char *directory)
 {
     const uint64_t object[] = {1};
@@ -276,7 +277,8 @@ static void emit_dispatch(sj_code_emitter *emitter, uint64_t *true_return)
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
-/* Makes a method whose entry and exit are recorded as those of function 7, reached by dispatch. */
+/* Makes a method that is reached by dispatch. Its entry and exit are recorded as those of function
+ * 7. */
 static probe_function make_dispatched(uint8_t receiver, uint64_t *true_return)
 {
     enum { JUMP_TRAMPOLINE = 32, SHARED = 64, COLD = 2048 };
@@ -315,7 +317,8 @@ static void check_record(const sj_record *record, sj_record_kind kind, uint32_t 
                                   : sj_record_stack(record) == stack);
 }
 
-/* Calls through registers_call, with or without an object in the registers. */
+/* Calls the probe, with `object` in the argument registers, or through registers_call if `object`
+ * is NULL. */
 static void call_dispatched(probe_function probe, const uint64_t *object)
 {
     static const uint64_t flags = 0x202 | 0x041;
@@ -326,7 +329,8 @@ static void call_dispatched(probe_function probe, const uint64_t *object)
     }
 }
 
-/* The dispatched call writes its exit before the method's value and entry, at the same place. */
+/* The exit of the dispatched call precedes the value and the entry of the method, at the same stack
+ * address. */
 static void leave_before_entry(const sj_record *records, uint8_t receiver, const uint64_t *object)
 {
     enum { DISPATCHED = 8 };
@@ -334,7 +338,7 @@ static void leave_before_entry(const sj_record *records, uint8_t receiver, const
     uint64_t *true_return = &nowhere;
     uint64_t stack = 0;
     uint32_t first = 0;
-    /* The first round finds the address of the return address. */
+    /* The first round finds the stack address of the return address. */
     for (int round = 0; round < 2; round++) {
         const probe_function probe =
             round == 0 ? make_probe(7) : make_dispatched(receiver, true_return);

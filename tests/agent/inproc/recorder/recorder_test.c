@@ -1,4 +1,5 @@
-/* Every record is either in the arena or counted as dropped, whatever interrupts what. */
+/* Tests that every record is either in the arena or counted as dropped, whichever code interrupts
+ * another. */
 #include "agent/inproc/recorder/address_space.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
@@ -22,7 +23,8 @@
 
 #include <cmocka.h>
 
-/* A counted slot of the window is all 0: remains would be read as short records. */
+/* A slot of the window that has been counted is all 0. Otherwise its bytes would be read as short
+ * records. */
 static void check_counted_places(uint32_t chunks)
 {
     static const sj_record nothing;
@@ -43,7 +45,7 @@ static void drop_when_full(const char *directory)
     CHECK(atomic_load(&arena_slot(arena, 0)->dropped_calls) > 0);
     check_counted_places(CHUNKS);
 
-    /* There are free chunks again. The notes come first and agree exactly with the counters. */
+    /* Chunks are free again. The notes come first and agree exactly with the counters. */
     tally sum = {0};
     drain_thread(arena, 0, true, &sum);
     CHECK(sum.enters + sum.leaves == CHUNKS * SJ_CHUNK_RECORDS);
@@ -74,7 +76,7 @@ static bool is_mapped(const volatile uint8_t *address)
     return is_read;
 }
 
-/* The program may map addresses that were given back, and keeps them. */
+/* The program may map addresses that the recorder has unmapped, and keeps its mapping. */
 static void give_space_back(const char *directory)
 {
     enum { THREADS = 64, KEPT = 16, CHUNKS = 2 };
@@ -106,7 +108,7 @@ static void test_address_space_is_given_back(void **state)
     assert_int_equal(run_in_child(give_space_back), 0);
 }
 
-/* Two threads execute programs at once, and the kernel refuses one of them. */
+/* Two threads call exec at once, and the kernel refuses one of the programs. */
 static void announce_two_programs(const char *directory)
 {
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
@@ -202,8 +204,9 @@ static void spin_for(uint32_t turns)
     }
 }
 
-/* Sends both signals, the second possibly while the first is handled. Then leaves time to the
- * interrupted code: where each instruction is slow, handlers would take all of the time. */
+/* Sends both signals, the second possibly while the first is handled. Then spins, so that the
+ * interrupted code can proceed. Otherwise, handlers would take all of the time where each
+ * instruction is slow. */
 static void *signal_main_thread(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
@@ -219,7 +222,7 @@ static void *signal_main_thread(void *target)
     return NULL;
 }
 
-/* Sends two signals, whose handlers can interrupt each other, to a thread that records. */
+/* Records while another thread sends two signals. Their handlers can interrupt each other. */
 static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks, bool drain)
 {
     enum { ROUNDS = 20, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
@@ -253,7 +256,7 @@ static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks
         pthread_join(drainer, NULL);
     }
     pthread_sigmask(SIG_BLOCK, &both, NULL);
-    /* A handler dropped these before the thread had its slot. */
+    /* A handler dropped these calls before the thread had its slot. */
     const uint64_t early = atomic_load(&((sj_arena_header *)arena)->calls_refused);
     CHECK(early * 2 == atomic_load(&((sj_arena_header *)arena)->events_refused));
     check_account(0, drained, calls + atomic_load(&handler_calls) - early);
@@ -301,7 +304,8 @@ static void run_thread(void)
     pthread_join(thread, NULL);
 }
 
-/* Does the consumer's part after a thread has ended: counts, zeroes and frees. */
+/* Does what the consumer does after a thread has ended: counts the records, zeroes the chunks and
+ * frees the slot. */
 static void free_slot(uint32_t thread, tally *sum)
 {
     sj_thread_slot *slot = arena_slot(arena, thread);
@@ -327,7 +331,7 @@ static void reuse_slots(const char *directory)
     CHECK(atomic_load(&header->calls_refused) == 1000);
     tally sum = {0};
     sj_thread_slot *slot = arena_slot(arena, 0);
-    /* Counters of a thread do not pass to the next thread of the slot. */
+    /* The next thread of the slot does not inherit the counters of the previous one. */
     atomic_store(&slot->dropped_calls, 3);
     atomic_store(&slot->dropped_events, 5);
     atomic_store(&slot->waited_ticks, 7);
@@ -354,7 +358,7 @@ static void *call_some(void *count)
 }
 
 /* Threads end after any number of calls while a living thread has the only slot. They do not wait
- * for it, and each of their records is counted. */
+ * for the slot, and each of their records is counted. */
 static void count_refused_threads(const char *directory)
 {
     sj_link_welcome welcome = make_welcome(1, 2, SJ_FULL_WAIT);
@@ -466,8 +470,8 @@ static void test_a_forked_child_records_into_its_own_arena(void **state)
     assert_int_equal(run_in_child(fork_with_handlers), 0);
 }
 
-/* A child that no fork handler saw stops at its next slow path, and does not change its parent's
- * state. */
+/* No fork handler ran for this child. It stops at its next slow path and does not change its
+ * parent's state. */
 static void fork_without_handlers(const char *directory)
 {
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
@@ -607,8 +611,8 @@ static void test_start_refuses_bad_sizes_and_leaves_no_descriptor(void **state)
     assert_int_equal(run_in_child(start_only_once), 0);
 }
 
-/* Several plans of one module note the same callers. A plan that is dropped removes only its
- * own. */
+/* Several plans of one module note the same callers. Dropping a plan removes only the callers that
+ * this plan noted. */
 static void test_callers_are_forgotten_with_their_owner(void **state)
 {
     (void)state;
@@ -625,7 +629,7 @@ static void test_callers_are_forgotten_with_their_owner(void **state)
     assert_int_equal(sj_recorder_function_at(0x100f), 0);
 }
 
-/* Known entries can be changed when the table is full. */
+/* If the table is full, entries that it holds can still be changed. */
 static void test_results_of_imports_have_a_limit(void **state)
 {
     (void)state;
@@ -638,7 +642,7 @@ static void test_results_of_imports_have_a_limit(void **state)
     assert_true(sj_return_values_set(1 + kept, 0));
 }
 
-/* A mark begins the rule that was there, not the next rule in its slot. */
+/* A mark switches on the rule of its slot, but not a later rule that replaces it there. */
 static void judge_between_marks(const char *directory)
 {
     enum { FUNCTION = 5 };
@@ -670,7 +674,8 @@ static void judge_between_marks(const char *directory)
     free(changes);
 }
 
-/* Another reader of a function's values gets all of them. */
+/* A value is not recorded if only rules that change calls need it and their conditions do not match
+ * it. */
 static void leave_idle_values_out(const char *directory)
 {
     enum { FUNCTION = 5 };

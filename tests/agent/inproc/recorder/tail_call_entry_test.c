@@ -1,5 +1,5 @@
-/* An exit by a jump to another function's start gives two records at one time, in every state of
- * the other function. */
+/* Tests exits by a jump to another function's start, in every state of the other function. The exit
+ * and the entry have the same time, unless the thread may have waited in between. */
 #include "tests/agent/inproc/recorder/call_checked.h"
 
 #include <pthread.h>
@@ -11,8 +11,8 @@
 
 enum { CALLER = 7, CALLEE = 8, SINGLE = 9, PAGE = 4096, COLD = 2048, HEAD = 3072, HEAD_BYTES = 5 };
 
-/* Two functions of a page. The caller jumps to the callee, whose head is patched and restored in
- * turn. */
+/* Two functions of a page. The caller jumps to the callee. Tests patch and restore the callee's
+ * head. */
 typedef struct two_functions {
     uint8_t *page;
     probe_function caller; /* entry, and exit through the tail_entry */
@@ -76,7 +76,7 @@ static void start_with_chunks(const char *directory, uint32_t chunks, sj_full_po
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
 }
 
-/* Each of the four records of a call is once the last of a chunk, and once the first. */
+/* Over the calls, each of the four records becomes the last one of a chunk, and the first one. */
 static void keep_registers(const char *directory)
 {
     start_with_chunks(directory, 3, SJ_FULL_WAIT);
@@ -215,7 +215,7 @@ static void test_a_function_set_free_is_jumped_to(void **state)
     assert_int_equal(run_in_child(record_unpatched), 0);
 }
 
-/* The callee has a breakpoint or the probe of another tool: here a return. */
+/* Another tool has replaced the callee's endbr64, here by a return. */
 static void write_to_mark(const char *directory)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

@@ -1,6 +1,6 @@
-/* What a tracer reads of a thread on AArch64: jumps of patches, restorers, and the frames of signal
- * handlers, which it finds on a stack by their content. The emulator traces no process, so this
- * process's own memory stands for the tracee's. */
+/* Tests what a tracer reads of a thread on AArch64: jumps of patches, restorers, and the frames of
+ * signal handlers, which it finds on a stack by their content. The emulator cannot trace processes,
+ * so this process's own memory stands for the tracee's. */
 #include "agent/abi/saved_context.h"
 #include "agent/ptrace/arch.h"
 
@@ -63,7 +63,7 @@ static struct {
     uint64_t found;
     uint32_t frames;
     uint64_t pc_at;
-    uint64_t saved_pc_at; /* once the agent's own context is saved behind the records */
+    uint64_t saved_pc_at; /* pc_at, after the agent's own context was saved behind the records */
     bool is_shown;
     bool is_shown_when_saved;
 } seen;

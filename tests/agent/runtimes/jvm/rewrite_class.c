@@ -50,7 +50,7 @@ static void print_text(const char *text, size_t size)
     }
 }
 
-/* Prints the methods with code that have no probes. */
+/* Prints the verdict, and the methods with code that have no probes. */
 static void print_verdict(const sj_class_file *file, const uint8_t *skips)
 {
     bool whole = true;
@@ -69,7 +69,7 @@ static void print_verdict(const sj_class_file *file, const uint8_t *skips)
 
 enum { HANDLER_END_BYTES = 4 /* invokestatic, athrow */ };
 
-/* Returns the last handler, or 0 if it is not that of the probes. */
+/* Returns the last handler if it is the handler of the probes, else 0. */
 static uint16_t find_own(const sj_class_file *file, sj_slice code, sj_slice table)
 {
     sj_reader reader = sj_reader_of(table.data, table.size);
@@ -88,7 +88,7 @@ static uint16_t find_own(const sj_class_file *file, sj_slice code, sj_slice tabl
                : 0;
 }
 
-/* Marks the bytes that lead to `handler`. Returns the first one, or the code's size if there is
+/* Marks the bytes that `handler` covers. Returns the first one, or the code's size if there is
  * none. */
 static size_t mark_covered(sj_slice table, uint16_t handler, size_t code_bytes, bool *is_covered)
 {

@@ -77,7 +77,7 @@ static uint64_t token_of(const char *text)
     return sj_key_token_of((sj_slice){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
-/* Examples of the hash from its standard, and the key of the ECMA. */
+/* The hash is checked with examples from its standard and with the key of ECMA. */
 static void tokens_are_those_of_the_keys(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Reads symbol files of both kinds, of one build of the sample Covered.cs, whole and damaged. */
+/* Reads symbol files of two formats, of one build of the sample Covered.cs, whole and damaged. */
 #include "agent/runtimes/mono/assembly.h"
 #include "agent/runtimes/mono/source_lines.h"
 
@@ -66,7 +66,7 @@ static sj_slice pdb_id(const symbol_file *file)
     return (sj_slice){.data = metadata.pdb.data, .size = SJ_PORTABLE_PDB_ID_BYTES};
 }
 
-/* The lines that contain code, as the source shows. */
+/* Checks that exactly the lines that contain code have points, as the source shows. */
 static void check_lines(const seen_lines *seen)
 {
     static const uint8_t short_ones[] = {8, 11, 12, 13, 21, 22, 23, 24, 30};
@@ -188,7 +188,7 @@ enum { FIRST_LINE = 20000, STEPS = 10 };
 static const int32_t line_steps[STEPS] = {-1,    -64,  63,    -65,    64,
                                           -8192, 8191, -8193, 100000, -100000};
 
-/* Replaces the points of Main. The rest of them becomes hidden points. */
+/* Replaces the points of Main. The remaining bytes become hidden points. */
 static void put_steps(uint8_t *at, size_t size)
 {
     static const uint8_t first[] = {0, 0, 1, 0, 0xc0, 0, FIRST_LINE >> 8, FIRST_LINE & 0xff, 1};

@@ -1,5 +1,5 @@
-/* AArch64: instructions that depend on their address do the same in a stub. Plans are applied, and
- * removed to the last byte. */
+/* Tests AArch64: instructions that depend on their address do the same in a stub. Plans are
+ * applied, and removed to the last byte. */
 #include "agent/abi/plan_crc.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/planner/planner.h"
@@ -29,7 +29,8 @@ static void put(sj_code_emitter *emitter, uint32_t word)
 
 typedef uint64_t (*moved_function)(uint64_t x0, uint64_t x1);
 
-/* Runs `word`, changed to lead to `target`, followed by `mov x0, #7; ret`, or only by `ret`. */
+/* Runs the instruction `word`, relocated so that it refers to `target`, then `ret`. If
+ * `sets_result`, `mov x0, #7` comes before `ret`. Returns x0. */
 static uint64_t run_moved(uint32_t word, const void *target, bool sets_result, uint64_t argument)
 {
     uint8_t *code = map_code();
@@ -45,7 +46,7 @@ static uint64_t run_moved(uint32_t word, const void *target, bool sets_result, u
     return ((moved_function)(uintptr_t)code)(argument, 1);
 }
 
-/* Returns code to jump to: mov x0, #9; ret. */
+/* Returns code that a branch can lead to: mov x0, #9; ret. */
 static const uint8_t *make_place(void)
 {
     uint8_t *code = map_code();
@@ -71,7 +72,7 @@ static void move_branches(const char *directory)
     CHECK(run_moved(0x37180000, place, true, 8) == 9); /* tbnz w0, #3 */
     CHECK(run_moved(0x37180000, place, true, 16) == 7);
     for (uint32_t condition = 0; condition < 14; condition += 2) {
-        /* With given flags, exactly one of a condition and its opposite is taken. */
+        /* With given flags, exactly one of a condition and its opposite is true. */
         const uint64_t plain = run_moved(0x54000000 | condition, place, true, 0);
         const uint64_t opposite = run_moved(0x54000001 | condition, place, true, 0);
         CHECK(plain + opposite == 16);

@@ -7,13 +7,13 @@
 enum { VECTORS_BEFORE = 512, VECTORS_AFTER = 4096, REGISTERS = 64, VECTORS = 32, FLAGS_SHIFT = 28 };
 
 #define ALL_FLAGS (UINT64_C(15) << FLAGS_SHIFT)
-#define FLAGS_NEVER_FREE ALL_FLAGS /* kept by probes that need not keep flags, too */
+#define FLAGS_NEVER_FREE ALL_FLAGS /* probes that need not keep the flags keep them, too */
 
 extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
 
-/* Returns combinations of flags in turn. */
+/* Returns a combination of flags. Consecutive numbers give different ones. */
 static inline uint64_t some_flags(uint32_t number)
 {
     return (uint64_t)(number * 5 % 16) << FLAGS_SHIFT;
@@ -26,8 +26,8 @@ static inline uint64_t stored_register(uint32_t number)
     return value;
 }
 
-/* Calls the probe once with known registers, which it must keep, with the `kept` flags. The return
- * address is in the link register, which the probe must keep, too. */
+/* Calls the probe once with known registers. The probe must keep all registers, including the link
+ * register, and those flags that are in `kept`. */
 static inline void call_checked(probe_function probe, uint64_t flags, uint64_t kept)
 {
     for (size_t i = 0; i < sizeof(work); i++) {

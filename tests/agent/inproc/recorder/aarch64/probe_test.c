@@ -1,5 +1,5 @@
-/* The AArch64 probe keeps all registers, on its fast path and on its slow path, and writes whole
- * records. */
+/* Tests that the AArch64 probe keeps all registers, on its fast path and on its slow path, and
+ * writes complete records. */
 #include "tests/agent/inproc/recorder/aarch64/call_checked.h"
 
 #include "agent/inproc/recorder/sys.h"
