@@ -453,8 +453,8 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* Waits a moment for the end of a process that could not be left, because it may be about to
- * end. */
+/* Waits a moment for the end of a process that could not be left or that keeps memory of the agent,
+ * because it may be about to end. */
 static bool has_ended(const sj_tracee *target)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -504,7 +504,8 @@ sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_erro
         status = sj_fail(error, status, "the agent in process %d cannot be read: %s", (int)pid,
                          sj_status_text(status));
     }
-    if (status != SJ_OK ? has_ended(&detach.target) : !sj_tracee_is_there(&detach.target)) {
+    const bool is_clean = status == SJ_OK && report->left_bytes == 0;
+    if (is_clean ? !sj_tracee_is_there(&detach.target) : has_ended(&detach.target)) {
         status = SJ_OK;
         forget_rest(report);
     }

@@ -24,50 +24,118 @@ typedef struct hash_head {
     uint32_t bloom_shift;
 } hash_head;
 
+/* A line of /proc/PID/maps. */
+typedef struct file_mapping {
+    uint64_t low;
+    uint64_t high;
+    uint64_t offset; /* in the file */
+    bool is_code;
+    const char *path; /* within the line; "[vdso]" for the kernel's own library */
+} file_mapping;
+
+/* Returns false if the line is not a mapping of a file. */
+static bool parse_line(char *line, file_mapping *mapping)
+{
+    unsigned long low;
+    unsigned long high;
+    unsigned long offset;
+    char protection[5];
+    int at = 0;
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &low, &high, protection, &offset, &at) != 4 ||
+        at == 0 || (line[at] != '/' && strcmp(line + at, "[vdso]") != 0)) {
+        return false;
+    }
+    *mapping = (file_mapping){.low = low,
+                              .high = high,
+                              .offset = offset,
+                              .is_code = protection[2] == 'x',
+                              .path = line + at};
+    return true;
+}
+
 static bool is_named(const char *path, const char *prefix)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL && strncmp(slash + 1, prefix, strlen(prefix)) == 0;
 }
 
-static void add_mapping(sj_remote_module *module, uint64_t low, uint64_t high, bool is_code)
+/* True if the mapping is a part of the module that the mappings before it have begun. Programs also
+ * map pieces of libraries only to read them, for example symbols for stack traces. Such a piece is
+ * never executable, and the module itself begins again with the file's first byte. The loader
+ * leaves no gap in a module, but the kernel may, in the program and the loader. */
+static bool is_part(const sj_remote_module *module, const file_mapping *mapping)
 {
-    module->low = module->low == 0 ? low : module->low;
-    module->high = high;
-    if (is_code) {
-        module->code_low = module->code_low == 0 ? low : module->code_low;
-        module->code_high = high;
+    if (strcmp(module->path, mapping->path) != 0) {
+        return false;
     }
+    return module->code_low == 0
+               ? mapping->offset != 0
+               : mapping->low == module->high || (mapping->is_code && mapping->offset != 0);
+}
+
+static void add_mapping(sj_remote_module *module, const file_mapping *mapping)
+{
+    if (!is_part(module, mapping)) {
+        *module = (sj_remote_module){.low = mapping->low};
+        snprintf(module->path, sizeof(module->path), "%s", mapping->path);
+    }
+    module->high = mapping->high;
+    if (mapping->is_code) {
+        module->code_low = module->code_low == 0 ? mapping->low : module->code_low;
+        module->code_high = mapping->high;
+    }
+}
+
+static FILE *open_maps(pid_t pid)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "/proc/%d/maps", (int)sj_proc_living(pid));
+    return fopen(name, "re");
 }
 
 sj_status sj_remote_module_find(pid_t pid, const char *prefix, sj_remote_module *module)
 {
-    char name[64];
     char line[PATH_MAX + 128];
+    file_mapping mapping;
     *module = (sj_remote_module){0};
-    snprintf(name, sizeof(name), "/proc/%d/maps", (int)sj_proc_living(pid));
-    FILE *file = fopen(name, "re");
+    FILE *file = open_maps(pid);
     if (file == NULL) {
         return SJ_EPERM;
     }
     while (fgets(line, sizeof(line), file) != NULL) {
-        unsigned long low;
-        unsigned long high;
-        char protection[5];
-        char *path = strchr(line, '/');
-        line[strcspn(line, "\n")] = '\0';
-        if (path == NULL || sscanf(line, "%lx-%lx %4s", &low, &high, protection) != 3) {
-            continue;
-        }
-        if (module->low == 0 && is_named(path, prefix)) {
-            snprintf(module->path, sizeof(module->path), "%s", path);
-        }
-        if (module->path[0] != '\0' && strcmp(module->path, path) == 0) {
-            add_mapping(module, low, high, protection[2] == 'x');
+        if (parse_line(line, &mapping) && is_named(mapping.path, prefix) &&
+            (module->code_low == 0 || is_part(module, &mapping))) {
+            add_mapping(module, &mapping);
         }
     }
     fclose(file);
     return module->low != 0 ? SJ_OK : SJ_ENOTFOUND;
+}
+
+sj_status sj_remote_modules_each(pid_t pid, sj_remote_module_visit *visit, void *context)
+{
+    char line[PATH_MAX + 128];
+    file_mapping mapping;
+    sj_remote_module module = {0};
+    FILE *file = open_maps(pid);
+    if (file == NULL) {
+        return SJ_EPERM;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (!parse_line(line, &mapping)) {
+            continue;
+        }
+        if (module.code_low != 0 && !is_part(&module, &mapping)) {
+            visit(context, &module);
+        }
+        add_mapping(&module, &mapping);
+    }
+    if (module.code_low != 0) {
+        visit(context, &module);
+    }
+    fclose(file);
+    return SJ_OK;
 }
 
 sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range, bool *grows)

@@ -8,17 +8,24 @@
 #include <linux/limits.h>
 
 typedef struct sj_remote_module {
-    uint64_t low; /* from the lowest to the highest mapping */
+    uint64_t low; /* from the first byte to the end of the last mapping */
     uint64_t high;
     uint64_t code_low; /* from the lowest to the highest executable mapping */
     uint64_t code_high;
     char path[PATH_MAX]; /* as the kernel reports it, including " (deleted)" */
 } sj_remote_module;
 
-/* Finds the first mapped file whose name begins with `prefix`. SJ_ENOTFOUND. SJ_EPERM: the mappings
- * cannot be read. */
+/* Finds the first module whose file name begins with `prefix`. Passes over pieces of its file that
+ * the program has mapped only to read them. SJ_ENOTFOUND. SJ_EPERM: the mappings cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
+
+typedef void sj_remote_module_visit(void *context, const sj_remote_module *module);
+
+/* Passes each module that has code to `visit`, the lowest first. The path of the kernel's own
+ * library is "[vdso]". SJ_EPERM: the mappings cannot be read. */
+SJ_MUST_CHECK sj_status sj_remote_modules_each(pid_t pid, sj_remote_module_visit *visit,
+                                               void *context);
 
 /* Finds the C library. The errors are those of sj_remote_module_find. */
 SJ_MUST_CHECK sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module);

@@ -1,8 +1,10 @@
 #include "agent/ptrace/unwinder.h"
 
 #include "agent/ptrace/proc_status.h"
+#include "agent/ptrace/tracee_modules.h"
 
 #include <elfutils/libdwfl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,12 +133,34 @@ static sj_status make(Dwfl *dwfl, const sj_tracee *target, pid_t pid, sj_unwinde
     return SJ_OK;
 }
 
+typedef struct module_report {
+    Dwfl *dwfl;
+    pid_t pid;
+} module_report;
+
+/* Names the modules as dwfl_linux_proc_find_elf expects it. */
+static void report_module(void *context, const sj_remote_module *module)
+{
+    const module_report *report = context;
+    char vdso[32];
+    snprintf(vdso, sizeof(vdso), "[vdso: %d]", (int)report->pid);
+    (void)dwfl_report_module(report->dwfl, module->path[0] == '/' ? module->path : vdso,
+                             module->low, module->high);
+}
+
+/* Does not use dwfl_linux_proc_report, which takes a piece of a library that lies before the
+ * library, mapped only to be read, for its beginning. */
 sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
 {
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                              .find_debuginfo = find_no_debug_file};
     Dwfl *dwfl = dwfl_begin(&callbacks);
-    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, sj_proc_living(target->pid)) != 0) {
+    module_report report = {.dwfl = dwfl, .pid = sj_proc_living(target->pid)};
+    if (dwfl == NULL) {
+        return SJ_ENOMEM;
+    }
+    dwfl_report_begin(dwfl);
+    if (sj_remote_modules_each(target->pid, report_module, &report) != SJ_OK) {
         dwfl_end(dwfl);
         return SJ_EIO;
     }

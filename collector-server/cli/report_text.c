@@ -373,6 +373,15 @@ static void report_function_log(FILE *file, const sj_report_text *text,
     }
 }
 
+/* Says why memory of the agent stays in a program, and until when. */
+static const char *why_left(const sj_recording_summary *summary)
+{
+    return summary->detach.stays
+               ? "stay until the process ends, which has code that needs them, or whose loader was "
+                 "locked when it was forked"
+               : "a thread may still come to; gone at the next attach or detach";
+}
+
 /* Reports how long attaching paused the process, and what detaching left in it. */
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
@@ -411,11 +420,7 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
     if (summary->detach.left_bytes != 0) {
         fprintf(file, "  left over  %llu KiB that %s\n",
-                (unsigned long long)summary->detach.left_bytes / 1024,
-                summary->detach.stays
-                    ? "stay until the process ends, which has code that needs them, or whose "
-                      "loader was locked when it was forked"
-                    : "a thread may still come to; gone at the next attach or detach");
+                (unsigned long long)summary->detach.left_bytes / 1024, why_left(summary));
     }
     if (summary->detach.heap_blocks != 0) {
         fprintf(file, "  left over  %llu guarded blocks; what frees them stays redirected\n",
@@ -516,6 +521,9 @@ static void report_problems(FILE *file, const sj_report_text *text,
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
+    } else if (text->quiet && summary->detach.left_bytes != 0) {
+        fprintf(file, "sojourn: left over in the program: %llu KiB that %s\n",
+                (unsigned long long)summary->detach.left_bytes / 1024, why_left(summary));
     }
     if (summary->program_left && summary->attach.prepare_ns == 0) {
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);

@@ -110,6 +110,25 @@ static void the_buffer_is_not_blamed_for_what_handlers_drop(void **state)
     free(said);
 }
 
+static void what_stays_in_the_program_is_said_with_quiet(void **state)
+{
+    (void)state;
+    sj_recording_summary summary = {
+        .how = "completed", .delivered = true, .answered = true, .agent_reported = true};
+    char *said = summarize(&summary);
+    assert_string_equal(said, "");
+    free(said);
+    summary.detach.left_bytes = 397312;
+    said = summarize(&summary);
+    assert_non_null(strstr(said, "sojourn: left over in the program: 388 KiB"));
+    assert_non_null(strstr(said, "gone at the next attach or detach"));
+    free(said);
+    summary.detach.stays = true;
+    said = summarize(&summary);
+    assert_non_null(strstr(said, "stay until the process ends"));
+    free(said);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +136,7 @@ int main(void)
         cmocka_unit_test(nothing_is_said_with_quiet),
         cmocka_unit_test(the_buffer_is_not_blamed_for_what_handlers_drop),
         cmocka_unit_test(what_was_refused_is_told_from_what_waits),
+        cmocka_unit_test(what_stays_in_the_program_is_said_with_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
