@@ -141,7 +141,8 @@ static void report_unreadable(const sj_flush_request *request, const sj_recovery
 }
 
 /* Delivers the session whose destination is in the file `path`. */
-static void flush_session(const char *path, const sj_flush_request *request, sj_flush_totals *totals)
+static void flush_session(const char *path, const sj_flush_request *request,
+                          sj_flush_totals *totals)
 {
     const char *destination = request->collector;
     char chosen[SJ_SPOOL_COLLECTOR_BYTES];
