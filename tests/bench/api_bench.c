@@ -1,4 +1,5 @@
-/* What the calls of sojourn.h cost their thread: run it alone, and under `sojourn record`. */
+/* Measures what the calls of sojourn.h cost their thread. Run it alone, and under `sojourn record`.
+ */
 #include "agent/include/sojourn.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* Recorded by budget.py: almost all of its calls are of one tiny function at a time, and another
- * one some tenths of a second later, so that what was decided about the last one is soon worth
- * nothing. */
+/* The program that budget.py records. It calls one tiny function nearly all the time. After some
+ * tenths of a second, the next of eight tiny functions takes its place. A decision about one
+ * function is therefore soon useless. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,13 +30,13 @@ __attribute__((noinline)) static unsigned run_batch(int which, unsigned value)
     for (int i = 0; i < BATCH; i++) {
         value = function(value);
         for (int k = 0; k < 8; k++) {
-            value = value * 1664525 + 1013904223; /* some nanoseconds of the program's own */
+            value = value * 1664525 + 1013904223; /* takes some nanoseconds */
         }
     }
     return value;
 }
 
-/* The work is fixed, so that its CPU time can be compared. */
+/* The amount of work is fixed, so that CPU times of runs can be compared. */
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 1;

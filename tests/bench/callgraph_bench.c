@@ -1,6 +1,6 @@
-/* How fast raw records become blocks, and blocks a call graph: ns an event and M calls/s on one
- * core, CPU time, best of some rounds. In order, shuffled, and with calls open across all blocks.
- */
+/* Measures how fast raw records become blocks (ns an event), and blocks become a call graph (M
+ * calls/s). Both are CPU time on one core, the best of several rounds. The call graph gets its
+ * blocks in order, shuffled, and with calls that stay open across all blocks. */
 #include "proto/callgraph/callgraph.h"
 #include "tests/support/call_rows.h"
 #include "tests/support/call_trace.h"
@@ -32,7 +32,7 @@ static void must(sj_status status)
     }
 }
 
-/* What the sink costs is not the assembler's. */
+/* The sink does nothing, so that only the assembler's cost is measured. */
 static uint32_t first_stream(void *context, uint64_t stack, bool own, uint64_t ticks)
 {
     (void)context;

@@ -1,11 +1,11 @@
-/* Size and speed of the block codec.
+/* Measures size and speed of the block codec.
  *
  *   codec_bench [--events N] [--block N] [--step N] [--dither N] [FILE...]
  *
- * FILE holds records of one thread as `record.h` lays them out (16 bytes, see agent/recorder).
- * Without a file a deterministic program is simulated: a random call grammar in which every
- * function has a few bodies, chosen with a bias, so that structure repeats but does not loop.
- * --dither adds uniform noise of 0..N-1 ticks to every time, a stand-in for a fine clock. */
+ * FILE holds records of one thread in the format of agent/abi/record.h, 16 bytes each. Without a
+ * file, the bench simulates a deterministic program with a random call grammar. Each function has a
+ * few bodies, which are chosen with a bias. So structure repeats but does not loop. --dither adds
+ * uniform noise of 0..N-1 ticks to every time, like a clock with a finer step. */
 #define _POSIX_C_SOURCE 200809L
 #include "proto/block/block.h"
 
@@ -23,7 +23,7 @@ typedef struct call_trace {
     sj_event *events;
     size_t count;
     size_t capacity;
-    uint32_t *open; /* functions */
+    uint32_t *open; /* functions of the open calls */
     size_t depth;
 } call_trace;
 
@@ -68,8 +68,7 @@ static void add_event(call_trace *trace, uint64_t ticks, uint32_t function)
     }
 }
 
-/* --- simulated program -------------------------------------------------------------------------
- */
+/* --- simulated program --- */
 
 enum { FUNCTIONS = 300, BODIES = 3, BODY_CALLS = 6, SIMULATED_DEPTH = 20 };
 
@@ -124,10 +123,10 @@ static void simulate(call_trace *trace, const bench_options *options)
     }
 }
 
-/* --- recorded program --------------------------------------------------------------------------
- */
+/* --- recorded program --- */
 
-/* Pairs an exit with its entry as the assembler would; calls that were skipped end here too. */
+/* Ends the innermost open call of `function`, and all calls inside it. Ignores an exit without an
+ * open call. */
 static void leave_function(call_trace *trace, uint32_t function, uint64_t ticks)
 {
     size_t depth = trace->depth;
@@ -187,8 +186,7 @@ static void dither(call_trace *trace, uint32_t noise)
     }
 }
 
-/* --- measuring ---------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 typedef struct bench_totals {
     size_t bytes;
@@ -203,12 +201,12 @@ typedef struct bench_state {
     sj_block_decoder *decoder;
     uint8_t *output;
     size_t capacity;
-    sj_stack_frame *frames; /* the calls open at the start of the block at hand */
+    sj_stack_frame *frames; /* calls that are open at the start of the current block */
     size_t depth;
     uint64_t calls;
 } bench_state;
 
-/* Follows the events of a block, so that the next one has its key-frame. */
+/* Applies the events of a block to the open calls, which are the next block's key frame. */
 static void follow(bench_state *bench, const sj_event *events, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -261,7 +259,7 @@ static void must(sj_status status)
     }
 }
 
-/* Encodes and decodes one block PASSES times and keeps the fastest. */
+/* Encodes and decodes one block PASSES times. Adds the shortest times to `totals`. */
 static void measure_block(bench_state *bench, const sj_event *events, size_t count, uint32_t step,
                           bench_totals *totals)
 {

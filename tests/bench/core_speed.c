@@ -1,6 +1,7 @@
-/* How fast the machine's cores run when all of them work: nanoseconds per round of a loop that
- * keeps every adder busy, of the slowest core. A core whose other hardware thread works for someone
- * else (a virtual machine sees nothing else of it) takes a quarter more. Prints one number. */
+/* Measures how fast the machine's cores run when all of them work. Prints one number: nanoseconds
+ * of CPU time per round of a loop that keeps every adder busy, on the slowest core. The loop takes
+ * a quarter longer on a core whose other hardware thread is busy. In a virtual machine, this is the
+ * only way to notice that. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* What tests/bench/diff_power.py records: six functions that share the work of a run unevenly. The
- * argument slows one of them, `sort_records`, by so many percent of its own work; 0 leaves all as
- * it is. The work is fixed, its result printed, so that nothing is optimized away. */
+/* The program that diff_power.py records: functions that share the work of a run unevenly. The
+ * argument slows `sort_records` by that many percent of its own work; 0 changes nothing. The amount
+ * of work is fixed. The result is printed, so that the compiler cannot remove the work. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
-/* Speed of the drain's own work on a recorded program: records in, encoded blocks out.
+/* Measures the speed of the assembler on a recorded program: records in, encoded blocks out.
  *
  *   drain_bench DATABASE [MILLION RECORDS]
- * The blocks of the longest stream of a recording are turned back into the records that made them
- * (calls that ended without an exit get none) and fed to an assembler, a chunk at a time. The
- * blocks made must hold as many calls, or the bench fails. */
+ *
+ * The bench turns the blocks of a recording's longest stream back into records. A call that ended
+ * without an exit gets no exit record. The bench feeds the records to an assembler, chunk by chunk.
+ * It fails if the resulting blocks hold another number of calls. */
 #include "agent/abi/arena.h"
 #include "agent/assembler/assembler.h"
 
@@ -24,7 +25,7 @@ typedef struct record_list {
     size_t capacity;
     uint64_t calls;
     uint64_t last_ticks;
-    uint32_t open[MAX_DEPTH]; /* functions */
+    uint32_t open[MAX_DEPTH]; /* functions of the open calls */
 } record_list;
 
 static void fail(const char *what)
@@ -52,7 +53,8 @@ static void add_record(record_list *list, uint64_t ticks, uint32_t depth, uint32
     }
 }
 
-/* Adds the records of one block; what is open at its start was opened by the ones before. */
+/* Adds the records of one block. The calls that are open at its start have their entries in earlier
+ * blocks. */
 static void add_block(record_list *list, const sj_block *block)
 {
     uint32_t depth = block->header.open_depth;
@@ -140,7 +142,7 @@ static void ignore_mark(void *context, uint32_t mark, bool end, uint64_t ticks)
     (void)ticks;
 }
 
-/* Feeds all records; returns the seconds of CPU it took. */
+/* Feeds all records. Returns the CPU time in seconds. */
 static double drain(const record_list *list, sj_block_encoder *encoder, block_sums *sums)
 {
     const sj_assembler_sink sink = {

@@ -1,13 +1,13 @@
-/* The collector's edge under hostile peers, and with many idle devices.
+/* Measures the collector's edge with hostile peers, and with many idle devices.
  *
- *   edge_bench storm SECONDS        everything at once, beside a good sender over TLS
- *   edge_bench handshakes SECONDS   strangers that do nothing but TLS handshakes, beside it
- *   edge_bench idle DEVICES [tls]   connections of devices that said HELLO and wait, half a minute
+ *   edge_bench storm SECONDS        every kind of attack at once, beside a good sender over TLS
+ *   edge_bench handshakes SECONDS   peers that only make TLS handshakes, beside the good sender
+ *   edge_bench idle DEVICES [tls]   devices that have sent HELLO and then wait for half a minute
  *
- * `sojournd` of the same build runs as a child. The good sender sends a block of 100 events every
- * 10 ms and waits for its acknowledgement, which comes after COMMIT, then a PING, which the edge
- * answers by itself: for as long without the others, with them, and then it is watched until
- * descriptors and memory are back. */
+ * `sojournd` of the same build runs as a child. Every 10 ms the good sender sends a block of 100
+ * events and waits for its acknowledgement, which follows COMMIT. Then it sends a PING, which the
+ * edge answers by itself. It does so for SECONDS without attackers and for SECONDS with them.
+ * Afterwards the bench waits until descriptors are free again, and prints the memory. */
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static uint16_t tls_port, tcp_port, http_port;
 static uint32_t *samples_us, *pings_us;
 static gnutls_certificate_credentials_t trust;
 
-/* What the attackers did, by kind; shared with them. */
+/* Number of attacks of each kind, in memory that is shared with the attackers. */
 static struct attacks {
     uint64_t counts[SHOWN_KINDS];
 } * attacks;
@@ -102,7 +102,7 @@ static int connect_to(uint16_t port)
     return made;
 }
 
-/* ---- a peer ---- */
+/* ---- peers ---- */
 
 static void peer_close(peer *one)
 {
@@ -295,7 +295,7 @@ static void print_latencies(const char *what, uint32_t *latencies_us, size_t cou
            latencies_us[count * 99 / 100] / 1e3, latencies_us[count - 1] / 1e3);
 }
 
-/* Asks, and gives the time until the answer. */
+/* Sends a frame. Returns the microseconds until the reply. */
 static uint32_t time_of(const peer *good, sj_slice frame)
 {
     const uint64_t asked = now_us();
@@ -316,7 +316,8 @@ static sj_slice make_frame(uint16_t type, const void *header, size_t size, uint8
     return (sj_slice){.data = space, .size = written};
 }
 
-/* Sends for so long and prints how late acknowledgements were; returns the largest memory seen. */
+/* Sends for `seconds`, and prints how late the acknowledgements were. Returns the largest memory of
+ * the collector in kB. */
 static unsigned send_for(const peer *good, unsigned seconds, const char *name)
 {
     const uint64_t start = now_us();
@@ -332,7 +333,7 @@ static unsigned send_for(const peer *good, unsigned seconds, const char *name)
         if (now < due) {
             usleep((useconds_t)(due - now));
         } else {
-            due = now; /* it waits for its answers: what is late is not made up for */
+            due = now; /* a late reply delays all later blocks */
         }
         samples_us[count] = time_of(good, block);
         pings_us[count++] = time_of(good, ping);
@@ -349,7 +350,7 @@ static unsigned send_for(const peer *good, unsigned seconds, const char *name)
     return largest;
 }
 
-/* ---- the others ---- */
+/* ---- attackers ---- */
 
 static void only_shake(void)
 {
@@ -387,7 +388,7 @@ static void enrol_in_vain(void)
     static uint8_t header[60000];
     static uint8_t space[sizeof(header) + 64];
     peer one;
-    header[0] = 0x0a; /* a device id, and then tags without end */
+    header[0] = 0x0a; /* a device id, followed by tags up to the end */
     header[1] = 16;
     for (size_t i = 18; i + 1 < sizeof(header); i += 2) {
         header[i] = 0x4a;
@@ -457,7 +458,7 @@ static const struct {
 static void attack(unsigned seed, unsigned kind_count, uint64_t end_us)
 {
     srand(seed);
-    /* They stand for other machines: the collector's CPU is not theirs. */
+    /* Attackers stand for other machines, so they run with a lower priority than the collector. */
     const struct sched_param ordinary = {0};
     (void)sched_setscheduler(0, SCHED_OTHER, &ordinary);
     (void)!nice(ATTACKERS_NICE);

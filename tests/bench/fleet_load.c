@@ -1,13 +1,14 @@
-/* A fleet of simulated devices against one collector: acknowledgements, CPU, memory, loss.
+/* Runs simulated devices against one collector. Measures acknowledgements, CPU, memory and loss.
  *
  *   fleet_load [devices] [blocks per second of each] [events per block] [seconds] [recording.db]
- * [port] Blocks are cut from a recording (`sojourn record`), the same for all devices, or made up.
- * With a port, a collector that listens there is sent the same, and in the end all sessions end:
- * its CPU and what it stored are the caller's to look at (forward.py). The collector is a child
- * process (its CPU is what wait4 tells); the devices are connections of one epoll loop that speak
- * SP over TCP by themselves. Latency counts from the moment at which a block was due, so that a
- * sender that falls behind makes it longer, not shorter. Afterwards the database is asked whether
- * it has exactly what was acknowledged. */
+ *              [port]
+ *
+ * The blocks are cut from a recording of `sojourn record`, the same for all devices, or made up.
+ * The collector is a child process, whose CPU time wait4 returns. With a port, the devices send to
+ * a collector that listens there, and end all sessions; forward.py then checks that collector. The
+ * devices are connections of one epoll loop, which speaks SP over TCP without a library. Latency
+ * counts from the time when a block was due, so it includes the delay of a sender that falls
+ * behind. At the end the bench checks that the database holds every acknowledged block. */
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/store/store.h"
 #include "tests/bench/recorded_blocks.h"
@@ -29,32 +30,33 @@
 
 enum {
     WINDOW = 8,
-    INTRODUCTIONS = 3, /* HELLO, SESSION, MODULE: one after the other */
+    INTRODUCTIONS = 3, /* HELLO, SESSION and MODULE, sent one after the other */
     LENGTH_BYTES = 8,
     HEAD_BYTES = LENGTH_BYTES + 4, /* SP over TCP: length, then REQ's id */
     INPUT_BYTES = 4096,
     OUTPUT_BYTES = 256 << 10
 };
 
-/* An answer is lost with its connection. A real device asks again, the simulated ones
- * give it up; what they were not told of may be stored. */
+/* The bench waits this long for the last replies. A reply is lost if its connection ends. A real
+ * device then sends the request again. A simulated device does not, so the store may hold blocks
+ * that were not acknowledged to it. */
 #define PATIENCE_NS UINT64_C(15000000000)
 
 static const char database[] = "fleet_load.db";
 static uint16_t port;
 
 typedef struct device {
-    frame_maker maker; /* its buffers are shared */
+    frame_maker maker; /* its buffers are shared by all devices */
     int socket;
     unsigned introduced;
-    bool ready; /* the handshake came back */
+    bool ready; /* the collector has sent its greeting */
     uint64_t due_ns[WINDOW];
     uint32_t ids[WINDOW]; /* 0: free */
     uint32_t in_flight;
     uint32_t next_id;
     uint64_t next_due_ns;
     uint64_t acknowledged;
-    uint64_t next_block; /* of the recording */
+    uint64_t next_block; /* index in the recording */
     uint8_t input[INPUT_BYTES];
     size_t input_bytes;
     uint8_t *output;
@@ -69,7 +71,7 @@ typedef struct fleet {
     uint32_t events;
     int epoll;
     pid_t collector;
-    double collector_cpu_s; /* when all devices were introduced */
+    double collector_cpu_s; /* at the time when all devices had introduced themselves */
     uint64_t start_ns, end_ns;
     const recorded_blocks *recorded; /* NULL: blocks are made up */
     uint64_t calls;
@@ -91,7 +93,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* The collector's process: until `end` is closed. */
+/* Runs the collector in this process until `end` is closed. */
 static void collect(int end, int ready)
 {
     char url[64];
@@ -237,7 +239,7 @@ static void handle_reply(fleet *all, device *one, const uint8_t *bytes, size_t s
         sj_frame_read((sj_slice){.data = bytes + 4, .size = size - 4}, &view) != SJ_OK) {
         die("an answer makes no sense");
     }
-    /* Ack: field 1 is the status, left out when it is 0. */
+    /* Field 1 of an Ack is the status. It is omitted if it is 0. */
     const bool is_refused = view.header.size > 0 && view.header.data[0] == 0x08;
     one->ids[slot] = 0;
     one->in_flight--;
@@ -287,7 +289,8 @@ static void read_input(fleet *all, device *one, uint64_t now)
         if (one->ready) {
             die("a connection broke");
         }
-        close(one->socket); /* a listener that is made anew drops who has not been greeted yet */
+        close(one->socket); /* a collector that opens its listener again drops connections without a
+                               greeting */
         connect_device(all, one);
         return;
     }
@@ -325,7 +328,7 @@ static double process_cpu_s(pid_t pid)
     return (double)spent.tv_sec + (double)spent.tv_nsec / 1e9;
 }
 
-/* Memory of a process now. */
+/* Returns the present memory of a process in kB. */
 static uint64_t resident_kb(pid_t pid)
 {
     char name[64];
@@ -387,7 +390,7 @@ static void make_fleet(fleet *all)
 {
     frame_maker base;
     frame_maker_init(&base, 0x5a);
-    /* Blocks beforehand, so that the shared buffers never grow again. */
+    /* A large block first: the shared buffers then never grow again. */
     (void)frame_maker_block(&base, all->events + 4096, 0);
     for (uint32_t i = 0; i < all->count; i++) {
         device *one = &all->devices[i];
@@ -435,8 +438,7 @@ static void run_fleet(fleet *all, uint64_t seconds)
     }
 }
 
-/* end_sessions sends the end of each session once there is room for it, and waits for all answers.
- */
+/* Sends the end of each session once its window has a free slot. Waits for all replies. */
 static void end_sessions(fleet *all)
 {
     bool *is_ended = calloc(all->count, sizeof(*is_ended));
@@ -471,7 +473,8 @@ static double cpu_s(const struct rusage *usage)
            (double)usage->ru_stime.tv_sec + (double)usage->ru_stime.tv_usec / 1e6;
 }
 
-/* count_missing tells how many devices have not exactly their acknowledged blocks stored. */
+/* Returns how many devices lack an acknowledged block in the database, or have blocks there that
+ * they never sent. */
 static uint64_t count_missing(const fleet *all)
 {
     static const char sql[] = "SELECT substr(uuid, 13), (SELECT count(*) FROM streams JOIN blocks "
@@ -497,7 +500,7 @@ static uint64_t count_missing(const fleet *all)
     return all->count - right;
 }
 
-/* One that is free now. */
+/* Returns a port that is free now. */
 static uint16_t choose_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

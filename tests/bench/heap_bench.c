@@ -1,7 +1,11 @@
-/* What blocks cost: heap_bench ops [ROUNDS]: ns of CPU for a malloc or a free, the least of the
- * rounds, and KiB of memory of the process's own at the end. heap_bench pairs: ns for a malloc, a
- * write and a free, one after the other. heap_bench mprotect|guards|userfaultfd: ns for making a
- * page of its own and closing it again, and how many such pages can be open between closed ones. */
+/* Measures what memory blocks cost.
+ *
+ *   heap_bench ops [ROUNDS]   ns of CPU for a malloc or a free, the least of the rounds; and KiB of
+ *                             the process's own memory at the end
+ *   heap_bench pairs          ns for a malloc, a write and a free
+ *   heap_bench mprotect|guards|userfaultfd
+ *                             ns for opening and closing a page; and how many pages can be open
+ *                             between closed ones */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdbool.h>
@@ -26,7 +30,7 @@ enum { SLOTS = 1100000, SPACE_BYTES = 2 * PAGE };
 
 static char *pool;
 static bool with_guards;
-static int faults = -1; /* descriptor of userfaultfd; -1: mprotect */
+static int faults = -1; /* descriptor of userfaultfd; -1: not used */
 
 static double cpu_ns(void)
 {
@@ -50,7 +54,7 @@ static void one_round(void **blocks, unsigned *random)
     }
 }
 
-/* KiB that no other process has: anonymous and shared memory. */
+/* Returns the KiB of anonymous and shared memory. */
 static long own_memory(void)
 {
     static char line[256];

@@ -1,11 +1,12 @@
-/* Speed and size of the way from a spool to the store: uplink, NNG, ingest, rebuild, COMMIT.
+/* Measures speed and size of the way from a spool to the store: uplink, NNG, ingest, COMMIT.
  *
  *   ingest_bench [blocks] [events per block] [url] [random|DATABASE]
- * Calls repeat as in real programs with some noise; `random` draws each of them by lot instead; a
- * database of `sojourn record` gives the blocks of its first stream as they were recorded (at most
- * that many; their own size). Blocks are made and spooled first; the clock runs while they are
- * sent. Sums are put off as collectors do it; what the end of the run still owes of them counts in
- * the second figure of the writer. */
+ *
+ * Calls repeat as in real programs, with some noise. With `random` each call is chosen at random.
+ * With a database of `sojourn record`, the blocks are those of its busiest stream, at most [blocks]
+ * of them and with their recorded size. The bench first makes and spools all blocks; the clock runs
+ * only while they are sent. The store defers aggregates, as in a collector. The second figure of
+ * the writer includes the aggregates that are left at the end. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"

@@ -1,5 +1,5 @@
-/* A JVMTI agent that does what an ordinary tracer does: MethodEntry and MethodExit, each with one
- * clock read, kept in a ring. For jvm_bench.py: -agentpath:.../libjvmti_peer.so */
+/* A JVMTI agent that does what an ordinary tracer does. At MethodEntry and MethodExit it reads the
+ * clock and writes to a ring. jvm_bench.py uses it: -agentpath:.../libjvmti_peer.so */
 #include <jvmti.h>
 #include <stdint.h>
 #include <x86intrin.h>

@@ -1,6 +1,7 @@
-/* The least that a program built with -finstrument-functions can do to record its calls: the clock
- * and the function's address, 16 bytes, in a ring that nobody reads. modes.py and peers.py link it
- * in. MINIMAL_ONLY=NAME: only that function; MINIMAL_RECORDER=FILE: how many calls there were. */
+/* The least that a program built with -finstrument-functions can do to record its calls. It writes
+ * clock and function address, 16 bytes, to a ring that is never read. modes.py and peers.py link it
+ * to their programs. MINIMAL_ONLY=NAME: records only that function. MINIMAL_RECORDER=FILE: writes
+ * the number of calls to FILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -20,7 +21,7 @@ typedef struct event {
 LOCAL event ring[RING_EVENTS];
 LOCAL uint32_t next;
 LOCAL uint64_t turns;
-static uint64_t only; /* 0: all */
+static uint64_t only; /* address of the only recorded function; 0: all */
 
 void __cyg_profile_func_enter(void *function, void *caller);
 void __cyg_profile_func_exit(void *function, void *caller);

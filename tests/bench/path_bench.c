@@ -1,11 +1,12 @@
-/* Memory and time that the sums of call paths take: blocks of a recording into a call graph, as a
+/* Measures memory and time of a call graph that is made from the blocks of a recording, as a
  * profile and the collector make it.
  *
  *   path_bench DATABASE [ROUNDS]
- * The blocks of the busiest stream, which has to be number 1 of its session, are decoded and added
- * to an empty graph, ROUNDS times. Told are the paths, the bytes that each has taken of the heap
- * and of the memory that the process holds, and ns of CPU a call, decoding included: the least of
- * the rounds. */
+ *
+ * The blocks of the busiest stream are decoded and added to an empty graph, ROUNDS + 1 times. This
+ * stream must be number 1 of its session. The bench prints the number of call paths and, for each
+ * path, the bytes of the heap and of resident memory. It also prints the ns of CPU for each call,
+ * decoding included, which is the least of the rounds. */
 #include "proto/callgraph/callgraph.h"
 #include "tests/bench/recorded_blocks.h"
 
@@ -48,7 +49,7 @@ static size_t resident_bytes(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Adds all blocks; returns the calls that ended. */
+/* Adds all blocks. Returns how many calls ended. */
 static uint64_t apply_all(const recorded_blocks *all, sj_block_decoder *decoder,
                           sj_callgraph *graph)
 {
@@ -82,7 +83,8 @@ int main(int argc, char **argv)
     if (all.count == 0 || sj_block_decoder_new(&decoder) != SJ_OK) {
         fail("there are no blocks, or no memory");
     }
-    for (int round = 0; round <= rounds; round++) { /* the first one makes the decoder's room */
+    for (int round = 0; round <= rounds;
+         round++) { /* in the first round, the decoder also allocates its buffers */
         sj_callgraph *graph;
         malloc_trim(0);
         const size_t heap_before = heap_bytes();

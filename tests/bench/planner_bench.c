@@ -1,6 +1,6 @@
-/* Plans modules and prints how many functions each technique takes, why the rest are left alone,
- * the CPU time that it took on one thread, and by turns with it the time of the clock on one
- * thread, on all that may plan here, and their CPU time: `planner_bench [--reasons] FILE...`. */
+/* Plans modules. Prints how many functions each technique hooks, and why the others are not hooked.
+ * Prints the CPU time and the elapsed time on one thread, and both on as many threads as the
+ * planner uses by default. The two runs alternate. Usage: planner_bench [--reasons] FILE... */
 #include "agent/abi/skip_text.h"
 #include "agent/planner/planner.h"
 
@@ -17,10 +17,10 @@ typedef struct tally {
     unsigned techniques[TECHNIQUES];
     unsigned skips[SKIPS];
     unsigned planned;   /* functions that a technique was tried on */
-    unsigned ruled;     /* left alone by rule */
-    double make_ms;     /* of CPU, on one thread */
-    double wall_ms;     /* of the clock, on one thread */
-    double parallel_ms; /* of the clock, on all */
+    unsigned ruled;     /* functions that a rule excludes */
+    double make_ms;     /* CPU time on one thread */
+    double wall_ms;     /* elapsed time on one thread */
+    double parallel_ms; /* elapsed time on all threads */
     double parallel_cpu_ms;
     double cached_ms;
     double text_mb;

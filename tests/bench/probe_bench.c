@@ -1,6 +1,6 @@
-/* What a call costs that is recorded at both ends, against the floor: two reads of the clock; and
- * what one costs that is counted (--clock adaptive; x86-64), alone and as a tail call. Usage:
- * probe_bench [rounds]. Prints ns of CPU per call, the smallest of all rounds. */
+/* Measures what a call costs that is recorded at both ends, and compares it with two reads of the
+ * clock. On x86-64 it also measures a call that is only counted (--clock adaptive), alone and as a
+ * tail call. Usage: probe_bench [rounds]. Prints ns of CPU per call, the smallest of all rounds. */
 #include "tests/agent/inproc/recorder/probe_code.h"
 
 #include <pthread.h>
@@ -77,7 +77,7 @@ static void keep_smallest(double *smallest, double value)
     }
 }
 
-/* A function whose calls are counted, and one that ends by a tail call of it. */
+/* A function whose calls are counted, and a function that ends with a tail call to it. */
 typedef struct counted_functions {
     probe_function leaf;
     probe_function caller;
@@ -98,7 +98,7 @@ static counted_functions make_counted(void)
         .at = start, .slow_trampoline = start, .cold_at = start + COLD, .counts_calls = true};
     sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     sj_code_emit_shared(&emitter);
-    emitter.frees_flags = true; /* as most entries and exits */
+    emitter.frees_flags = true; /* as at most entries and exits */
     const uint64_t leaf = emitter.at;
     sj_code_emit_probe(&emitter, FUNCTION);
     sj_code_emit_probe(&emitter, sj_record_make_tag(SJ_RECORD_LEAVE, FUNCTION));
@@ -175,7 +175,7 @@ static void measure_counted(const char *directory, uint32_t rounds, double *smal
     pthread_join(drain, NULL);
 }
 
-/* A recorder starts once in a process: each kind is measured in one of its own. */
+/* Measures in a child process, because a recorder can start only once in a process. */
 static void in_child(void (*measure)(const char *, uint32_t, double *), uint32_t rounds,
                      double *smallest)
 {

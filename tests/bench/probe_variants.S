@@ -1,11 +1,11 @@
-/* What a probe of x86-64 is made of, piece by piece: functions with an entry and an exit probe that
- * leave something out or do it otherwise. probe_variants.c calls them; names say what is done. */
+/* Functions with an entry and an exit probe (x86-64). Each leaves out a part of the probe or does
+ * it in another way, as its name says. probe_variants.c calls them. */
 
 #define CURSOR %fs:variant_cursor@tpoff
 
     .text
 
-/* Where a probe goes that found no room; the address of a record is in %rcx then. */
+/* Opens a chunk when the current one is full. Returns the address of the record in %rcx. */
     .type more_space, @function
 more_space:
     .irp register, %rax, %rdx, %rdi, %rsi, %r8, %r9, %r10, %r11
@@ -44,7 +44,8 @@ more_space:
     sahf
 .endm
 
-/* `by`: xadd, as probes do; add: load, add, store, which a signal handler's probe may break into. */
+/* Reserves a record. xadd: in one instruction, like Sojourn's probes. add: in three instructions,
+ * between which a signal handler's probe may run. */
 .macro RESERVE by=xadd
     .ifc \by, xadd
     mov $16, %ecx
@@ -81,7 +82,7 @@ more_space:
     STORE_REST
 .endm
 
-/* The clock as one store instead of two. */
+/* Writes the time by one store instead of two. */
 .macro STORE_WIDE
     shl $32, %rdx
     or %rdx, %rax
@@ -102,7 +103,7 @@ more_space:
 variant_\name:
 .endm
 
-/* A function whose probes call code that they share, as Sojourn's do. */
+/* A function whose probes call shared code, like Sojourn's probes. */
 .macro SHARED name, entry:req, exit:req
     .p2align 6
 entry_of_\name:

@@ -1,9 +1,11 @@
-/* What the pieces of a probe cost: functions that record their entry and exit in other ways than
- * Sojourn does, or leave something out (probe_variants.S), round by round.
- * Usage: probe_variants [rounds [chunks]]. Prints ns of CPU a call: median, and between which
- * values four in five of the rounds lie. `chunks` of 64 KiB are cleared by another thread: few stay
- * in the caches, as those of a drain that keeps up; many do not. 0 (the default): one is used again
- * and again, by nobody else. */
+/* Measures what the parts of a probe cost. The functions in probe_variants.S leave out a part or do
+ * it in another way; each round calls all of them.
+ *
+ *   probe_variants [rounds [chunks]]
+ *
+ * Prints ns of CPU a call: the median, and the range that holds four of five rounds. Another thread
+ * clears the `chunks` of 64 KiB. Few chunks stay in the caches, as with a drain that keeps up; many
+ * do not. With 0 (the default) the probes reuse one chunk, which no thread clears. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -43,7 +45,7 @@ static uint32_t chunk;
 static _Atomic int is_full[MOST_CHUNKS];
 static _Atomic int stop;
 
-/* Returns where the record that found no room goes. */
+/* Returns the address of the first record in the next chunk. */
 uint64_t variant_next_chunk(void)
 {
     if (chunk_count != 0) {

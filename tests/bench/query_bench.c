@@ -1,8 +1,12 @@
-/* Speed of asking a recording: M calls/s of the ways to group by function, and ms of a summary, a
- * point and a window. CPU time, the best of so many rounds, ten times as many for the short ones.
+/* Measures queries over a recording: M calls/s of several ways to group calls, and ms of a summary,
+ * a point and a window. Figures are CPU time, the best of ROUNDS rounds, or of ten times as many
+ * for short queries.
+ *
  *   query_bench DATABASE [ROUNDS [SQL]]
- * DATABASE holds a session (`sojourn record -o DATABASE ...`), and another to compare it with or
- * none. With a query of one's own: its ms, and the first column of its last row. */
+ *
+ * DATABASE holds a session (`sojourn record -o DATABASE ...`). If it holds a second session, the
+ * bench compares both. With SQL, the bench prints only the ms of that query, and the first column
+ * of its last row. */
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
@@ -29,8 +33,8 @@ static double cpu_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Runs a query; `*number` is the first column of the last row. A query without rows is a failure.
- */
+/* Runs a query, and returns the CPU seconds. `*number` is the first column of the last row. Ends
+ * the program if there are no rows. */
 static double run(sqlite3 *database, const char *sql, long long *number)
 {
     sqlite3_stmt *statement;
@@ -82,7 +86,7 @@ static void measure_part(sqlite3 *database, const char *what, const char *sql)
     printf("%17s %9.3f ms  %s\n", "", spent * 1e3, what);
 }
 
-/* The first session beside the second one, if there is one. */
+/* Compares the first session with the second one, if there is a second one. */
 static void measure_comparison(sqlite3 *database, long long session)
 {
     static const char *const tables[] = {"diff_functions", "diff_tree"};

@@ -11,10 +11,10 @@ typedef struct cutter {
     recorded_blocks *all;
     size_t wanted;
     uint32_t events_wanted;
-    uint64_t shift_ticks; /* of the recording's times */
+    uint64_t shift_ticks; /* added to the recording's times */
     bool started;
     sj_block_encoder *encoder;
-    uint32_t *new_ids; /* by the recording's; 0: not seen yet */
+    uint32_t *new_ids; /* index: the recording's function id; 0: not seen yet */
     sj_stack_frame stack[MAX_DEPTH];
     uint32_t depth;
     sj_stack_frame key_frame[MAX_DEPTH];
@@ -88,7 +88,7 @@ static void leave(cutter *cut, uint64_t ticks)
     }
 }
 
-/* A call that was open before the recording began is not there: its exit is left out. */
+/* Leaves out an exit without an open call: that call began before the recording. */
 static void add_event(cutter *cut, uint32_t function, uint64_t ticks)
 {
     if (function == SJ_EVENT_LEAVE && cut->depth == 0) {
@@ -121,7 +121,8 @@ static void add_block(cutter *cut, const sj_block *block)
     }
 }
 
-/* A statement with the bytes of its blocks. */
+/* Returns a statement whose rows are the bytes of the CALLS blocks of the stream with most calls.
+ */
 static sqlite3_stmt *open_busiest_stream(const char *database, sqlite3 **opened)
 {
     static const char sql[] =

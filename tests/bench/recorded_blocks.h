@@ -1,4 +1,4 @@
-/* Blocks of a real recording, cut to a size: what simulated devices send. */
+/* Blocks of a real recording, as they are or cut to a size. Simulated devices send them. */
 #ifndef SJ_TESTS_BENCH_RECORDED_BLOCKS_H
 #define SJ_TESTS_BENCH_RECORDED_BLOCKS_H
 
@@ -11,19 +11,19 @@ typedef struct recorded_block {
 } recorded_block;
 
 typedef struct recorded_blocks {
-    recorded_block *blocks; /* one after the other, as one stream from its first event on */
+    recorded_block *blocks; /* one stream, from its first event on */
     size_t count;
-    uint32_t function_count; /* functions are 1 to this */
+    uint32_t function_count; /* function ids are 1 to this */
 } recorded_blocks;
 
-/* recorded_blocks_load takes the busiest stream of a database of `sojourn record` and makes up to
- * `count` blocks of `events` events of it, whose times begin after `start_ticks`; ends the program
- * with a message when it cannot. Exceptional endings and gaps become plain returns. */
+/* Cuts the busiest stream of a database of `sojourn record` into up to `count` blocks of `events`
+ * events. Times begin after `start_ticks`. Exceptional endings become plain returns. Ends the
+ * program with a message on failure. */
 void recorded_blocks_load(const char *database, uint32_t events, size_t count, uint64_t start_ticks,
                           recorded_blocks *all);
 
-/* recorded_blocks_load_whole takes the blocks of that stream as they were recorded, at most `most`
- * of them; the stream has to be number 1 of its session. Ends the program likewise. */
+/* Reads up to `most` blocks of the busiest stream as they were recorded. The stream must be number
+ * 1 of its session. Ends the program with a message on failure. */
 void recorded_blocks_load_whole(const char *database, size_t most, recorded_blocks *all);
 
 #endif

@@ -1,9 +1,10 @@
-/* What removing a large session costs those who are sending: the time from the begin to the end of
- * the transaction that an acknowledgement waits for, without and during the removal.
+/* Measures how the removal of a large session delays senders. The time is that of the transaction
+ * that an acknowledgement waits for, without and during the removal.
  *
  *   removal_bench [megabytes] [seconds]
- * The large session has 50 blocks that were received and copies of them up to its size; nobody
- * reads them. The other session receives a block of 4,096 events every 5 ms. */
+ *
+ * The large session has REAL_BLOCKS received blocks, and copies of them up to its size. The copies
+ * are never read. The other session receives a block of 4,096 events, then pauses for 5 ms. */
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
@@ -117,7 +118,8 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Commits blocks until `until_ms`, or until the session is removed; 0: that. */
+/* Commits blocks until the time `until_ms`. If that is 0, commits blocks until the session is
+ * removed. */
 static void measure(sj_store *store, frame_maker *maker, const char *what, double until_ms)
 {
     static double spent[MOST_COMMITS];

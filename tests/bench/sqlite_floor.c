@@ -1,5 +1,7 @@
-/* What SQLite itself takes for each row of a virtual table: a table whose cursor only counts, rows
- * in the order that the question wants. No table can be faster; ns of CPU a row, best of rounds.
+/* Measures the time that SQLite itself needs for each row of a virtual table. The table's cursor
+ * only counts, and its rows are in the order of the query, so no real table can be faster. Prints
+ * ns of CPU a row, the best of all rounds.
+ *
  *   sqlite_floor [ROWS [ROUNDS]] */
 #include <sqlite3.h>
 #include <stdio.h>

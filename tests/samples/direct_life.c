@@ -34,7 +34,8 @@ static void *work_alone(void *argument)
     return argument;
 }
 
-/* Makes a step for each line of input. Returns how many. */
+/* For each line of input, makes 1000 steps and prints the number of all steps so far. Returns the
+ * exit status. */
 static int follow_input(void)
 {
     char line[64];

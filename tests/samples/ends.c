@@ -77,7 +77,8 @@ static void run_daemon(void)
     _exit(0);
 }
 
-/* Makes the loader run its debug hook. A static program has no loader. */
+/* With another C library than glibc, makes the loader run its debug hook. A program that is linked
+ * statically has no loader. */
 static void load_nothing(void)
 {
 #if !defined(__GLIBC__)

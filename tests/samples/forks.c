@@ -1,12 +1,15 @@
-/* Creates children in unusual ways. forks WAY: the child calls in_child CALLS times and ends with
- * status 4. The parent prints how the child ended. If libc's fork handlers do not see the fork, the
- * parent calls in_parent CALLS times meanwhile.
+/* Creates children in unusual ways.
  *
- * run: runs this program in all ways; each run calls leaf CALLS times. become: does the same in its
- * own process. past: runs the program by a bare instruction, twice. The first run lives until its
- * process is no longer recorded, the second ends at once. "become-past PATH" becomes the first of
- * these, by another path. wait: prints "ready", reads a line, does what run and past do, and ends
- * at the next line. */
+ *   forks WAY     the child calls in_child CALLS times and ends with status 4. The parent prints
+ *                 how the child ended. If libc's fork handlers do not see the fork, the parent
+ *                 calls in_parent CALLS times meanwhile
+ *   forks run     runs this program in all ways; each run calls leaf CALLS times
+ *   forks become  becomes such a run in its own process
+ *   forks past    runs the program twice by a bare instruction. The first run waits until its
+ *                 process is no longer recorded; the second ends at once
+ *   forks become-past PATH
+ *                 becomes the first of these runs, by another path
+ *   forks wait    prints "ready", reads a line, does what run and past do, ends at the next line */
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -44,7 +47,8 @@ __attribute__((noipa)) static long leaf(long number)
     return number + 1;
 }
 
-/* Returns when the test allows it. Until then, this thread holds the loader's lock. */
+/* A callback of dl_iterate_phdr. It returns when the test allows it; until then, this thread holds
+ * the loader's lock. */
 static int hold(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info;
@@ -85,7 +89,7 @@ static void end_child(int signal)
     (void)kill(waited_for, SIGKILL);
 }
 
-/* Kills a child that hangs. */
+/* Waits for a child, and prints its exit status and its signal. Kills a child that hangs. */
 static void wait_for(pid_t child)
 {
     int status = 0;
@@ -132,7 +136,7 @@ static pid_t fork_by_syscall(void)
     return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 }
 
-/* Forks without libc. */
+/* Forks by a bare instruction on x86-64, elsewhere by libc's syscall(). */
 static pid_t fork_by_instruction(void)
 {
 #if defined(__x86_64__)
@@ -147,7 +151,8 @@ static pid_t fork_by_instruction(void)
 #endif
 }
 
-/* Executes a program without libc. Returns only on failure. */
+/* Executes a program by a bare instruction on x86-64, elsewhere by libc's syscall(). Returns only
+ * on failure. */
 static void execute_by_instruction(const char *path, char **arguments, char **environment)
 {
 #if defined(__x86_64__)
@@ -275,7 +280,8 @@ static void run_in_children(char **arguments)
     }
 }
 
-/* A parent that has not waited for its child can still find out how the child ended. */
+/* Runs the program twice by a bare instruction. It waits for the second run only when the recorder
+ * has stopped recording that process: until then the child is a zombie. */
 static void run_past_libc(char **arguments)
 {
     char arena[PATH_BYTES];

@@ -69,7 +69,8 @@ static void *call(void *unused)
     return (void *)sum; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* All threads run at once: each one has a slot, or none. */
+/* Runs all threads at once. Some of them get no slot. Returns the sum of their results, or -1 on
+ * failure. */
 static long run_threads(void)
 {
     pthread_t threads[THREADS];

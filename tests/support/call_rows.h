@@ -40,7 +40,7 @@ SJ_MUST_CHECK sj_status sj_call_reader_new(sj_call_reader **reader);
 void sj_call_reader_free(sj_call_reader *reader);
 
 /* Reads the rows of a CALLS block that was decoded with SJ_WANT_ALL. The rows belong to the reader
- * until its next call. SJ_ECORRUPT, SJ_ENOMEM, or the status of `lookup`. */
+ * until its next call. Returns SJ_ECORRUPT, SJ_ENOMEM, or the status of `lookup` on failure. */
 SJ_MUST_CHECK sj_status sj_call_reader_read(sj_call_reader *reader, const sj_block *block,
                                             sj_stack_lookup lookup, void *lookup_context,
                                             const sj_call_rows **rows);

@@ -112,8 +112,9 @@ static void leave(generator *gen)
     end_innermost(gen, SJ_ENDING_RETURNED);
 }
 
-/* Returns the next callee of an open call of the fixed program, or 0 to return. The function's
- * number determines its body. A third of the steps are loops over small leaf functions. */
+/* Returns the callee of the next step of the innermost open call, or 0 to return. The function and
+ * the step determine the callee, which is the same in three steps in a row. One step in 16 deviates
+ * at random. */
 static uint32_t program_step(generator *gen)
 {
     const uint32_t depth = gen->depth;

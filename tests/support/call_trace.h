@@ -52,7 +52,7 @@ typedef struct stored_block {
     size_t size;
 } stored_block;
 
-/* A sink that keeps all blocks. It refuses `refuse` of a million blocks. */
+/* A sink that keeps blocks. It refuses about `refuse_per_million` of a million blocks. */
 typedef struct block_store {
     stored_block *blocks;
     size_t count;
@@ -79,7 +79,7 @@ void trace_assemble(const call_trace *trace, uint32_t block_events, block_store 
 enum { TRACE_STACK_LOW = 0x10000000 };
 #define TRACE_STACK_HIGH UINT64_C(0x7f0000000000)
 
-/* For each event that a CALLS block holds: sets held[number of the event in its stream]. */
+/* Sets held[n] for each event n that a CALLS block holds. n is the event's number in its stream. */
 void stored_block_note_held(const stored_block *stored, sj_block_decoder *decoder, bool *held);
 
 #endif

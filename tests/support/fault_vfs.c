@@ -50,7 +50,8 @@ uint64_t fault_vfs_failures(void)
     return failures;
 }
 
-/* Counts an operation. Returns SQLITE_OK if the system's VFS is to carry it out. */
+/* Counts an operation. Returns SQLITE_OK if the system's VFS must carry the operation out, else the
+ * error that the operation has to return. */
 static int fails_now(int code, bool takes_space)
 {
     const uint64_t n = atomic_fetch_add(&done, 1);

@@ -117,8 +117,8 @@ static int compare_late(const void *left, const void *right)
     return (a->call_index > b->call_index) - (a->call_index < b->call_index);
 }
 
-/* Stores outlines for two of three blocks. Some are large enough for a few of the block's calls
- * only, others for all. */
+/* Stores outlines for about two of three blocks, each with a random limit of its bytes. A small
+ * outline holds only a few of the block's calls. */
 static void insert_outline(stream_maker *maker, const sj_block *block,
                            const sj_block_summary *summary)
 {
@@ -350,7 +350,8 @@ static void step_regularly(stream_maker *maker)
     enter(maker, 1 + (uint32_t)(next_random(&seed) % shape->functions));
 }
 
-/* Makes all calls: a random walk in depth. Some calls begin at equal times. */
+/* Makes all calls, in regular steps or as a random walk in depth. Some calls of the walk begin at
+ * equal times. */
 static void make_calls(stream_maker *maker)
 {
     const trace_shape *shape = maker->shape;

@@ -1,10 +1,12 @@
-/* The server of the browser tests: makes a database, serves it, and changes it on request.
+/* The server of the browser tests. It creates a database, serves it, and changes it on request.
  *
  *   web_fixture FILE EXTRA_FUNCTIONS
  *
- * prints the URL with the token, then obeys one line at a time on standard input ("add COMMAND",
- * "grow CALLS": session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the
- * end of the input. */
+ * It prints the URL with the token. Then it carries out each line of its input and answers "done":
+ *   add COMMAND      adds a recording session with 100 calls
+ *   grow CALLS       sets the number of session 3's calls
+ *   sql STATEMENTS   runs the statements
+ * It ends at the end of its input. */
 #include "collector-server/http/http.h"
 #include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/fixture.h"

@@ -1,12 +1,11 @@
-/* The program that the browser tests record: threads, recursion, one slow call among quick ones,
- * deep stacks.
+/* The program that the browser tests record. It has two threads, recursion, one slow call among
+ * quick calls, and deep stacks.
  *
- *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
- *   recorded_program deep LEVELS      makes longer and shorter calls, and exits LEVELS calls deep
- *   recorded_program blocked          calls two functions 300 times each, which block at their last
- *                                     call
- *   recorded_program crash            reads freed memory, then dies of a signal
- *   recorded_program steady           works once for each line of its input, then ends */
+ *   recorded_program ROUNDS EXTRA   EXTRA is additional work of check_line
+ *   recorded_program deep LEVELS    makes longer and shorter calls, and exits LEVELS calls deep
+ *   recorded_program blocked        calls two functions 300 times each; their last calls block
+ *   recorded_program crash          reads freed memory, then dies of a signal
+ *   recorded_program steady         works once for each line of its input, then ends */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -120,7 +119,7 @@ __attribute__((noinline)) static void fall(void)
 
 enum { QUICK_CALLS = 299, BLOCKED_NS = 300000000 };
 
-static int ends[2]; /* both ends of a pipe */
+static int ends[2]; /* a pipe: read end, write end */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((noinline)) static int receive_byte(int from)
@@ -136,7 +135,8 @@ __attribute__((noinline)) static void run_turn(void)
     pthread_mutex_unlock(&turn);
 }
 
-/* Lets the other thread wait for a byte, and then for its turn. */
+/* Makes the last calls of receive_byte and run_turn wait: sends the byte late while it holds the
+ * lock, and releases the lock later. */
 static void *hold_up(void *unused)
 {
     const struct timespec while_it_waits = {.tv_nsec = BLOCKED_NS};
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
     const unsigned extra = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     pthread_t worker;
-    /* inherited: the thread has its name at its first call */
+    /* the new thread inherits the name, so it has the name at its first call */
     pthread_setname_np(pthread_self(), "worker");
     pthread_create(&worker, NULL, compute, &rounds);
     pthread_setname_np(pthread_self(), "recorded_progra");

@@ -84,7 +84,7 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
     assert_non_null(strstr(last_message, "not a Sojourn database"));
 }
 
-/* `sojourn ui` in a process of its own. */
+/* A process that runs `sojourn ui`. */
 typedef struct running_ui {
     char path[64];
     char token[SJ_SECRET_TEXT_BYTES];
@@ -178,7 +178,8 @@ static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
     unlink(ui.path);
 }
 
-/* The browser keeps its arguments: the mode of the page and its text. */
+/* The browser is a script. It notes the mode, the content and the path of the page that it opens.
+ */
 static void a_browser_opens_a_page_of_this_user_only(void **state)
 {
     (void)state;
@@ -255,11 +256,11 @@ static void only_who_has_the_token_reads_and_changes_the_file(void **state)
     assert_int_equal(health(&ui, ""), 401);
     assert_int_equal(health(&ui, header), 200);
     assert_int_equal(pin(&ui, "guess"), 401);
-    assert_non_null(strstr(last_reply, "sojourn ui")); /* names the right address */
+    assert_non_null(strstr(last_reply, "sojourn ui")); /* the message names the right address */
     assert_int_equal(pin(&ui, first), 202);
     end_ui(&ui);
     start_ui(&ui);
-    assert_string_not_equal(first, ui.token); /* the old token belonged to the first run */
+    assert_string_not_equal(first, ui.token); /* the old token was for the first run only */
     assert_int_equal(health(&ui, header), 401);
     assert_int_equal(pin(&ui, first), 401);
     end_ui(&ui);
@@ -280,7 +281,7 @@ static void the_collectors_token_is_another(void **state)
     start_ui(&ui);
     assert_int_equal(pin(&ui, token), 401);
     end_ui(&ui);
-    assert_int_equal(unlink(path), 0); /* the file was left */
+    assert_int_equal(unlink(path), 0); /* the command left its file */
     unlink(ui.path);
 }
 

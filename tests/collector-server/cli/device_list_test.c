@@ -1,4 +1,4 @@
-/* The list of devices: the last takeover of each, and the growth of its work. */
+/* Tests the list of devices: it shows the last takeover of each, and its cost grows linearly. */
 #include "collector-server/store/database.h"
 #include "schema/queries/cli/devices.h"
 #include "tests/support/check.h"
@@ -7,7 +7,8 @@
 
 enum { DEVICES = 10000, EVENTS_A_DEVICE = 3, MOST_STEPS_A_ROW = 200 };
 
-/* Each device was enrolled and taken over twice, in second 1000 and in second 2000. */
+/* Each device was taken over in second 1000 and, except the first device, in second 2000. All were
+ * enrolled in second 3000. */
 static const char fill_sql[] =
     "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
     " INSERT INTO devices (device_id, uuid, name, first_seen_realtime_ns, last_seen_realtime_ns)"

@@ -38,7 +38,7 @@ static void a_wait_for_the_budget_is_said_once(void **state)
     (void)state;
     assert_said(&text, NULL); /* the wait is short so far */
     assert_true(text.waiting_for_budget_ns > 1);
-    text.waiting_for_budget_ns = 1; /* since the machine's start */
+    text.waiting_for_budget_ns = 1; /* as if the wait had begun when the machine started */
     assert_said(&text, "waiting for the JVM");
     assert_said(&text, NULL);
 }
@@ -77,7 +77,8 @@ static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
     return summarize(&summary);
 }
 
-/* Frames that were refused for good cannot be sent later, and the text does not promise it. */
+/* Frames that were refused for good cannot be sent later. The text promises to send only the
+ * others. */
 static void what_was_refused_is_told_from_what_waits(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* The text is shown the same, cleaned and as the name of a function. */
+/* Checks the text as cleaned for a terminal, and as the name of a function. Both show the same. */
 static void check_shown(const char *text, size_t bytes, const char *shown)
 {
     char *written = NULL;
@@ -49,10 +49,10 @@ static void bytes_that_are_not_utf8_are_not_shown(void **state)
     check_text("\x9b"
                "31mred\x80\xff",
                "?31mred??");                                 /* CSI as one byte */
-    check_text("\xc3", "?");                                 /* cut */
-    check_text("\xe2\x82.", "??.");                          /* cut, and more behind it */
-    check_text("\xe0\x82\x9b \xf0\x80\x82\x9b", "??? ????"); /* CSI, longer than necessary */
-    check_text("\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"); /* a surrogate, behind the last one */
+    check_text("\xc3", "?");                                 /* a truncated character */
+    check_text("\xe2\x82.", "??.");                          /* cut, and more text */
+    check_text("\xe0\x82\x9b \xf0\x80\x82\x9b", "??? ????"); /* CSI in overlong encodings */
+    check_text("\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"); /* a surrogate; above the range */
     check_shown("a\xc3\xa4", 2, "a?");
     check_shown("abc", 2, "ab");
 }

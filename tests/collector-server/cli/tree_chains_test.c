@@ -1,5 +1,5 @@
-/* Tests which callers of a tree are folded into one line: chains of only callees. Callers with
- * siblings or with self time are not folded. */
+/* Tests which callers of a tree are folded into one line. Callers are folded if their callee is an
+ * only callee. Callers with siblings or with self time are not folded. */
 #include "collector-server/cli/tree_chains.h"
 #include "tests/support/check.h"
 

@@ -79,7 +79,7 @@ static void long_values_are_told_apart(void **state)
     sqlite3_close(database);
 }
 
-/* Whatever bytes precede: if the end of a character is cut off, none of it is left. */
+/* Text is cut at any byte. If that is inside a character, no byte of the character stays. */
 static void text_is_cut_between_characters(void **state)
 {
     static const char *const units[] = {"\xe2\x82\xac", "a\xe2\x82\xac", "aa\xe2\x82\xac"};

@@ -29,7 +29,8 @@ typedef struct fixture {
 
 static fixture *test;
 
-/* Replies with the first four bytes of the request, or with as many zeroes as the test wants. */
+/* Accepts a message and replies with its first four bytes, or with `reply_size` zeroes if that is
+ * not 0. The fixture's members can prevent both. */
 static sj_edge_verdict handle(void *context, sj_edge_message *message)
 {
     static const uint8_t zeroes[1 << 16];
@@ -131,8 +132,7 @@ static bool is_hung_up(int peer)
     return true;
 }
 
-/* Does what a good peer does: greets, asks, and gets its own question back. Returns false if that
- * fails. */
+/* Greets, sends a question and reads it back, as a good peer does. Returns false if that fails. */
 static bool is_served(int peer, uint32_t what)
 {
     uint8_t reply[8 + 1 + 8 + 4 + 4];

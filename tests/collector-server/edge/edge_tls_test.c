@@ -278,8 +278,8 @@ static void records_may_have_any_length(void **state)
     (void)wait_for_nobody();
 }
 
-/* Stops handshakes at each of their bytes. A connection that has not begun TLS in time is
- * closed. */
+/* Sends the first bytes of a handshake, one more on each connection, or cleartext. A connection
+ * that has not begun TLS in time is closed. */
 static void half_handshakes_and_cleartext_leave_nothing(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void half_handshakes_and_cleartext_leave_nothing(void **state)
     (void)wait_for_nobody();
 }
 
-/* The edge stops while TLS is in the middle of each of its steps. */
+/* The edge stops while peers are at different steps of TLS. */
 static void it_stops_with_tls_under_way(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static bool is_served(int peer)
     return recv(peer, reply, sizeof(reply), MSG_WAITALL) == (ssize_t)sizeof(reply);
 }
 
-/* Many peers from one /64 have its share, and do not keep other peers out. */
+/* Many peers from one /64 share the limit of one address, and do not keep other peers out. */
 static void a_crowd_of_one_network_of_ipv6_has_its_share(void **state)
 {
     (void)state;

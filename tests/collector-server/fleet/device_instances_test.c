@@ -33,7 +33,7 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
     sj_device_instances_free(all);
 }
 
-/* All copies poll in turn, so each has been forgotten or was never known before it returns. */
+/* All copies poll in turn. When a copy polls again, it has been forgotten or was never known. */
 static void any_number_of_copies_is_news(void **state)
 {
     static const int64_t counts[] = {2, 8, 9, 50, 1000};
@@ -51,7 +51,8 @@ static void any_number_of_copies_is_news(void **state)
     sj_device_instances_free(all);
 }
 
-/* While a device has more processes than are remembered, one that polls again has not restarted. */
+/* A device has more processes than are remembered. A remembered process that polls again counts
+ * neither as a restart nor as a copy. */
 static void a_process_that_is_not_remembered_starts_once(void **state)
 {
     (void)state;
@@ -107,7 +108,7 @@ static void a_poll_replaces_that_of_its_own_process(void **state)
     assert_true(pop(&polls, 1, 3, &deadline)); /* the same process */
     assert_int_equal(deadline, 97);
     assert_false(pop(&polls, 1, 3, &deadline));
-    /* one too many: the poll that ends first makes way */
+    /* the table has one poll too many: the poll that ends first is answered */
     assert_true(pop(&polls, 2, 99, &deadline));
     assert_int_equal(deadline, 100 - SJ_PARKED_OF_A_DEVICE_MAX + 1);
     assert_int_equal(polls.count, 2 * SJ_PARKED_OF_A_DEVICE_MAX - 2);

@@ -44,7 +44,8 @@ static const char *end_of(const char *at)
     return at + strspn(at, " \n");
 }
 
-/* Servers from 20.1 on refuse unnamed subqueries of joins. */
+/* Checks that each subquery has a name, because servers from 20.1 on refuse unnamed subqueries of
+ * joins. */
 static void check_names(const sj_shipped_query *question)
 {
     static const char *const before[] = {"FROM (", "JOIN ("};

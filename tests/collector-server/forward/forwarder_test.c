@@ -149,7 +149,7 @@ static void change(const char *path, const char *sql)
     sqlite3_close(database);
 }
 
-/* Forwards everything pending with such a choice of tables. Checks that nothing is pending
+/* Forwards everything pending, with only the given tables. Checks that nothing is pending
  * afterwards. */
 static uint64_t give_all(const char *path, const char *tables, const char *left_out)
 {

@@ -173,7 +173,7 @@ static void begin_from(size_t number, uint8_t net, uint8_t host)
     begin(number);
 }
 
-/* A host has a whole /64. */
+/* All addresses of a /64 count as one, because a host has a whole /64. */
 static void an_address_with_many_makes_way_first(void **state)
 {
     enum { HONEST = SJ_HTTP_CONNECTIONS_OF_ADDRESS };

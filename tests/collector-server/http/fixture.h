@@ -5,16 +5,16 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* Functions of fixture session 1, besides its named ones. */
+/* A tick of the fixture's sessions lasts half a nanosecond. */
 enum { FIXTURE_TICKS_NUMERATOR = 1, FIXTURE_TICKS_DENOMINATOR = 2 };
 
-/* fixture_create makes the database from schema/migrations in WAL mode and fills it:
+/* Creates the database from schema/migrations in WAL mode, and fills it:
  *   session 1: completed, lossless; main (1 call) -> parse, render, many_children; parse ->
  *              tokenize; many_children -> leaf_000..leaf_059; `extra_functions` more functions;
  *              a recursive function walk; names with %, _, invalid UTF-8
  *   session 2: crashed, with gaps and unhooked functions
  *   session 3: recording; main has not ended
- * Aborts with a message on any error; the connection is the caller's to close. */
+ * Returns a connection, which the caller closes. Aborts with a message on any error. */
 sqlite3 *fixture_create(const char *path, unsigned extra_functions);
 
 /* Adds a recording session with `calls` calls. Returns its id. */

@@ -11,7 +11,6 @@
 
 enum { PORT = 42 };
 
-/* Each host is tested with and without a port. */
 static void only_the_loopback_is_ours(void **state)
 {
     static const struct {

@@ -267,7 +267,8 @@ static void a_question_that_nobody_waits_for_ends(void **state)
     assert_still_well();
 }
 
-/* A process gets a little more than 60 s for a question of 60 s, whatever it has used before. */
+/* The limit of processor time is the question's 60 s, plus less than 60 s for what the process used
+ * before. */
 static void processor_time_is_limited(void **state)
 {
     (void)state;

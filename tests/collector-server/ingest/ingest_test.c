@@ -249,7 +249,8 @@ static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
     assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_OK);
 }
 
-/* The cause is gone, and no device sends any more. */
+/* The cause of the problem is gone. The collector notices that although no device sends any more.
+ */
 static void a_problem_that_has_gone_is_over_without_a_frame(void **state)
 {
     fixture *test = *state;

@@ -171,7 +171,9 @@ static atomic_bool holds_close;
 static sem_t may_close;
 static sem_t closed;
 
-/* The linker redirects nng_close to this. NNG 1.5.2 may never return from it (socket_close.c). */
+/* The linker redirects calls of nng_close to __wrap_nng_close; __real_nng_close is NNG's own
+ * function. The wrapper waits as long as the test wants, because NNG 1.5.2 may never return from
+ * nng_close (socket_close.c). */
 int __real_nng_close(nng_socket socket);
 int __wrap_nng_close(nng_socket socket);
 int __wrap_nng_close(nng_socket socket)

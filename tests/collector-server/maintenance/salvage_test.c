@@ -320,7 +320,8 @@ static void a_database_in_use_is_refused(void **state)
     end_case(&of);
 }
 
-/* Copies the lab with its log, and flips the byte at `at` of the log, from its end if negative. */
+/* Copies the lab with its log. If `at` is not 0, flips a bit of the log's byte `at`, which counts
+ * from the end if negative. */
 static void copy_with_log(const salvage_case *of, long at)
 {
     char name[112];

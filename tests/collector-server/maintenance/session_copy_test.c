@@ -16,7 +16,7 @@
 
 enum { EVENTS = 2000, BLOCKS = 3 };
 
-/* Makes a session in lab->path and closes the file. */
+/* Makes an ended session in lab->path. The store stays open. */
 static int set_up(void **state)
 {
     lab_file_set_up(state);
@@ -226,7 +226,7 @@ static void streams_get_the_next_numbers(void **state)
     lab_file_remove(path);
 }
 
-/* Adds a finding with one report to the session of a file. */
+/* Adds two findings with one report each, and an account, to the session of a file. */
 static void put_finding(const char *path)
 {
     run_sql(

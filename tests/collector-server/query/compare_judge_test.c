@@ -25,7 +25,8 @@ static double noise(double spread)
     return exp(spread * sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()));
 }
 
-/* Makes a comparison of functions that take 1 ms, 2 ms, ... in `side` sessions of each set. */
+/* Returns a comparison with `side` sessions in each set. It has a row for the sum and one for each
+ * function. The caller fills in the values. */
 static sj_compare *make(size_t functions, size_t side)
 {
     sj_compare *made = calloc(1, sizeof(*made));

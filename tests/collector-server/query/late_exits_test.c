@@ -16,7 +16,7 @@ enum { STREAM = 11, CALLS = 3000, BLOCK_MAX = 200 };
 static const char path[] = "late_exits_test.db";
 static sqlite3 *database;
 
-/* The end of each call of the stream from an exit list; 0: no list names it. */
+/* The end of each call of the stream, as an exit list names it; 0: no list names the call. */
 typedef struct answers {
     uint64_t ends[CALLS];
     const uint64_t *indexes;
@@ -65,7 +65,8 @@ static void note_end(void *context, size_t position, const sj_deferred_exit *lea
     found->ends[leave->call_index] = leave->end_ticks;
 }
 
-/* Asks block by block for all calls, including those that ended in their block or never. */
+/* Asks for the end of each call, block by block. The calls include those that ended in their own
+ * block or never. */
 static void ask_all(sj_late_exits *late, const char *order, answers *found)
 {
     char sql[200];

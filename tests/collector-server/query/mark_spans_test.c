@@ -4,7 +4,7 @@
 
 enum { MOMENTS = 64 };
 
-/* Ordered by begin. A phase without an end of its name at or behind its begin lasts for ever. */
+/* Ordered by begin. A phase lasts for ever if no end with its name follows its begin. */
 static const struct phase {
     int64_t mark_id, from_ns, to_ns;
 } phases[] = {{1, 10, 20}, {2, 12, 30}, {3, 15, 17}, {4, 15, 16}, {6, 40, 40}, {5, 50, INT64_MAX}};

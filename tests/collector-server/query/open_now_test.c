@@ -25,7 +25,8 @@ static int64_t count_open(sqlite3 *database)
     return number;
 }
 
-/* Counts the open calls of a session of the state, whose streams have no end. */
+/* Sets all sessions to `state` and removes the ends of their streams. Returns the number of open
+ * calls. */
 static int64_t count_open_in(const char *state)
 {
     sqlite3 *database = NULL;

@@ -67,7 +67,8 @@ static uint64_t longest_of(const sj_call_rows *rows, const sj_block_summary *sum
     return longest;
 }
 
-/* Flips bits of an encoded outline. It must read as some outline, or as corrupt. */
+/* Flips a bit of an encoded outline and cuts its end off, 20 times. It must read as some outline,
+ * or be refused as corrupt. */
 static void read_damaged(const sj_block_outline *encoded, const sj_block_header *header,
                          uint64_t *random)
 {

@@ -110,8 +110,7 @@ static bool ends_batch(sj_status status)
     return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
 }
 
-/* Stores a batch as the ingest does. A frame that is refused for good would be lost, although the
- * fault is not the frame's. */
+/* Stores a batch as the ingest does: rolls it back if a frame is refused. */
 static sj_status deliver(lab_file *lab, size_t batch)
 {
     lab->error.text[0] = '\0';
@@ -171,8 +170,8 @@ static void check_refusal(const lab_file *lab, const fault_plan *plan, sj_status
     }
 }
 
-/* Delivers while the fault is armed. A refused batch is sent again. The device waits behind a batch
- * that is refused twice. */
+/* Delivers all batches while the fault is armed. Sends a refused batch again. Stops at a batch that
+ * is refused twice, which only a lasting fault may cause. */
 static void deliver_under_fault(lab_file *lab, const fault_plan *plan)
 {
     sent.acknowledged = 0;

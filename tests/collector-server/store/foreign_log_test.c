@@ -164,7 +164,7 @@ static void expect_aside(left_case *made, const char *why)
     free(aside);
 }
 
-/* Two copies are overwritten one after the other: both logs are kept. */
+/* Older copies overwrite two databases, one after the other. Both logs are kept. */
 static void an_older_copy_is_opened_as_it_was_copied(void **state)
 {
     left_case made;
@@ -185,7 +185,7 @@ static void an_older_copy_is_opened_as_it_was_copied(void **state)
     end_case(&made);
 }
 
-/* The log begins behind the copy: the copy is what the log changes. */
+/* The log begins at the state that the copy has, so the log belongs to the copy, too. */
 static void a_copy_of_the_state_that_the_log_began_with_is_its_own(void **state)
 {
     left_case made;
@@ -216,7 +216,7 @@ static void a_truncated_file_keeps_its_log(void **state)
     end_case(&made);
 }
 
-/* Also without the note, which the log of another program lacks. */
+/* The note beside the log is missing, too, as it is for the log of another program. */
 static void another_file_is_not_changed(void **state)
 {
     static const char text[] = "This is a letter, and a long one: it has more than one hundred "
@@ -269,8 +269,8 @@ static void the_log_of_a_running_collector_stays(void **state)
     end_case(&made);
 }
 
-/* Each kind of checkpoint and of a change by another connection, at each batch: the log of a killed
- * collector belongs to its file. */
+/* Another connection makes each kind of checkpoint and of change, and the collector is killed after
+ * each batch. The log belongs to its file each time. */
 static void the_log_of_a_killed_collector_is_read(void **state)
 {
     static const char *const others[] = {"SELECT 1",

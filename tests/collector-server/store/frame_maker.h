@@ -62,7 +62,7 @@ sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_call
 /* Returns a block of the calls that are open now. The next block of events refers to it. */
 sj_slice frame_maker_deep_frames(frame_maker *maker);
 
-/* Returns the next `event_count` events of stream 1, nested up to 20 deep. The block also reports
+/* Returns the next `event_count` events of stream 1, nested up to 8 deep. The block also reports
  * the maker's `lost_calls`, of two events each. */
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
 

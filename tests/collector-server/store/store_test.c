@@ -61,7 +61,7 @@ static void sums_of_a_session_agree_with_each_other(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM open_calls", open_calls);
 }
 
-/* A killed recorder and flight dumps leave such streams. */
+/* A killed recorder and flight dumps leave streams without an end. */
 static void open_calls_of_streams_without_an_end_count_up_to_the_last_event(void **state)
 {
     static const char sums_sql[] =
@@ -464,8 +464,8 @@ static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
     assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EFULL);
 }
 
-/* Writes fail at every file length in turn. A batch is stored completely or not at all, and the
- * store continues when there is space again. */
+/* Writes fail at a file length that grows in steps of 50 KiB. A batch is stored completely or not
+ * at all. The store continues when there is space again. */
 static void a_write_that_fails_leaves_whole_batches(void **state)
 {
     lab_file *lab = *state;

@@ -272,7 +272,8 @@ static void a_row_that_differs_from_its_block_is_named(void **state)
     }
 }
 
-/* Damages one byte after the other of a block's row. The rest always reads. */
+/* Damages single bytes of a block's data: every seventh of the first 200. Everything else can still
+ * be read. */
 static void every_damaged_byte_of_a_block_is_found(void **state)
 {
     lab_file *lab = *state;
@@ -363,7 +364,8 @@ static void what_cannot_be_made_anew_is_left_alone(void **state)
     lab_file_commit(lab);
 }
 
-/* Overwrites any page of the file. Verifying ends, with a finding. */
+/* Overwrites single pages of the file: every tenth, or every third with SJ_LONG=1. Verifying ends,
+ * with a finding. */
 static void damaged_pages_are_reported(void **state)
 {
     enum { PAGE = 16384 };

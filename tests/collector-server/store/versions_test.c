@@ -1,7 +1,7 @@
-/* Frames of other versions: those of version 1 as they were sent then (golden bytes), and those of
- * a minor version to come.
+/* Frames of other versions: golden bytes of version 1, and frames of a later minor version.
  *
- *   versions_test FILE   with SJ_MAKE_GOLDEN set it writes FILE, for a version that is new */
+ *   versions_test FILE   compares with the golden bytes in FILE; writes FILE if SJ_MAKE_GOLDEN is
+ *                        set, which a new version needs */
 #include "tests/collector-server/store/lab_file.h"
 
 #include "proto/base/crc32c.h"

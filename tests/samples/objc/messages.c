@@ -126,7 +126,7 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *co
     return _URC_NO_REASON;
 }
 
-/* Unwinds to main, through `depth` further activations of itself. */
+/* Calls itself through `depth` messages, then counts the stack frames that the unwinder finds. */
 static long unwind(sample_object *self, sample_selector selector, long depth)
 {
     long (*send)(sample_object *, sample_selector, long) = (void *)objc_msgSend;

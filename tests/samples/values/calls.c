@@ -17,12 +17,12 @@ static long now(clockid_t clock)
     clock_gettime(clock, &at);
     return at.tv_sec * 1000000000L + at.tv_nsec;
 }
-/* delayed() prints by how many us the median of calls with a delay rule of 2 ms exceeds 2 ms. */
 static int compare(const void *left, const void *right)
 {
     return (*(const long *)left > *(const long *)right) -
            (*(const long *)left < *(const long *)right);
 }
+/* Prints by how many us the median of calls with a delay rule of 2 ms exceeds 2 ms. */
 static int delayed(void)
 {
     static long took[200];

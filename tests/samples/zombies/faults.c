@@ -93,7 +93,7 @@ static void *allocate(void *unused)
     return NULL;
 }
 
-/* Some threads allocate while others fork. The children allocate, too. */
+/* Forks while other threads allocate. The children allocate, too. */
 static void fork_among_threads(void)
 {
     pthread_t threads[3];

@@ -75,8 +75,8 @@ KEPT static void free_inside(void)
     drop_block(block);
 }
 
-/* A block is at one of the two ends of its pages. With many blocks, some overflows reach a closed
- * page. */
+/* The monitor places a block at one of the two ends of its pages. With 16 blocks, some overflows
+ * reach a closed page. */
 KEPT static void overflow(void)
 {
     for (int i = 0; i < 16; i++) {

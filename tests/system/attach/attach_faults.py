@@ -60,7 +60,7 @@ def test_fates(sojourn, sample, chance, rounds):
 
 
 def leave(sojourn, pid):
-    """Detaches. True if this ended a recording. False while the recorder may still be about to attach."""
+    """Detaches. Returns true if this ended a recording, and false if the recorder may still be about to attach."""
     done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
     return done.returncode == 0 and "is left" in done.stdout
 
@@ -91,8 +91,8 @@ def run_as(sojourn, words, pid, program=None, environment=None):
 
 
 def test_rights(sojourn, target):
-    """Tests root without SYS_PTRACE, as in containers, and root that records a process of another user as that
-    user. Also a daemon that has dropped root."""
+    """Attaches as root without SYS_PTRACE, as in containers, and as root to a process of another user. Also attaches
+    to a daemon that has dropped root."""
     drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"]
     done = run_as(sojourn, drop, target.pid)
     check(done.returncode == 1 and "--cap-add=SYS_PTRACE" in done.stderr, f"no SYS_PTRACE: {done}")

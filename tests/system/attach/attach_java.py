@@ -42,7 +42,8 @@ def check_left(pid):
 
 
 def stub_pages(pid):
-    """Returns the executable pages that belong to no file and to no code cache of the JVM."""
+    """Returns the number of executable pages that belong to no file. The JVM's code cache does not count, because it
+    is writable."""
     return sum(high - low for low, high, protection, path in mappings(pid)
                if path == "" and protection.startswith("r-x")) // 4096
 

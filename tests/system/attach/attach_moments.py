@@ -57,8 +57,7 @@ class Moment:
                                 f"{self.target.process.poll()}")
 
     def leave(self):
-        """Detaches. Returns the bytes that stay mapped, the agent's file first: either the whole file or none of
-        it."""
+        """Detaches. Returns how many bytes stay mapped in the process."""
         done = self.sojourn.run(["detach", str(self.target.pid)], capture_output=True, text=True)
         check(done.returncode == 0, f"detach: {done}")
         status = self.recorder.wait(PATIENCE_S)

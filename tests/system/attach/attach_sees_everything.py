@@ -26,8 +26,8 @@ def check_alive(pid):
 
 
 def test_forks_at_every_moment(sojourn, sample, rounds):
-    """A child forked at any moment of an attach is recorded from its start or not at all. A detach leaves it
-    together with its parent, also if the parent forked it by a bare system call."""
+    """A child that is forked at any moment of an attach is recorded from its start or not at all. A detach also
+    leaves the child, even if the parent forked it by a bare system call."""
     forked, recorded, i = 0, 0, -1
     # A loaded machine may fork too late for a window. Then the test adds windows.
     while i + 1 < rounds or (recorded == 0 and i < 20 * rounds):
@@ -47,7 +47,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
         kept = children(target.pid)
         check(len(kept) > 2, f"round {i}: only {len(kept)} children stay")
         check_same({}, {}, code, code_bytes(target.pid), f"in {target.pid}")
-        # A child that was forked while another thread loaded the agent keeps what was loaded.
+        # A child that was forked while another thread loaded the agent keeps the agent mapped.
         stays = 0
         for pid in kept:
             now = code_bytes(pid)
@@ -109,8 +109,8 @@ def listed(sojourn, pid):
 
 
 def test_joining(sojourn, sample):
-    """A process is listed as recorded only once everything is watched. Hooks alone do not suffice without a thread
-    that can begin to keep freed blocks. A recorder may be quicker than the program, so the test tries again."""
+    """A process is listed as recorded only once every watch has begun. Its hooks alone do not suffice if no thread
+    can begin to keep freed blocks. The recorder may be quicker than the program, so the test tries again."""
     policy = sojourn.path("kept.json")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "name": "kept", "zombies": {"heap": {"one_in": 1, "delayed_free": True}}}, file)

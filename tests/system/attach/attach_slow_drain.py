@@ -23,9 +23,9 @@ WAIT_MS = 3000  # longer than all attempts of one step of a detach take
 
 
 class FrozenDrain:
-    """Stops the recorder's thread that reads the records while it sleeps because there are none, so it holds no
-    lock. All other threads keep running. A thread that is stopped in pthread_cond_wait could block a thread that
-    signals."""
+    """Stops the recorder's thread that reads the records. The thread is stopped while it sleeps because there are no
+    records, so it holds no lock. All other threads keep running. A thread that is stopped in pthread_cond_wait could
+    block a thread that signals."""
 
     def __init__(self, pid):
         self.libc = ctypes.CDLL(None)

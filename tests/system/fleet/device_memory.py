@@ -86,7 +86,7 @@ class Life:
         self.device.environment = sound
 
     def restart_if_ended(self):
-        """A daemon may end for lack of memory, if it says so. Its unit starts it again."""
+        """Restarts the daemon if it has ended, as its unit does. It may end for lack of memory, if it says so."""
         code = self.device.process.poll()
         if code is not None:
             self.check(code == 1 or self.fault.is_in_nng(), f"the daemon ended with {code}")
@@ -141,7 +141,7 @@ class Life:
             self.check(row["state"] != "completed" or row["sent_calls"] in (0, CALLS), f"not its calls: {row}")
 
     def count_outputs(self):
-        """Returns the number of programs that printed what they print unrecorded, and removes their logs."""
+        """Returns how many programs printed the same as without Sojourn. Removes their logs."""
         folder = os.path.join(self.device.state, "sojourn/device/logs")
         printed = 0
         for name in os.listdir(folder) if os.path.isdir(folder) else []:
@@ -263,7 +263,7 @@ def at_collector(sojourn, collector, rounds):
 
 
 def samples(number):
-    """Chooses so many numbers below a count, at equal distances."""
+    """Chooses `number` numbers below a count, at equal distances."""
     return lambda count: range(0, count, max(1, -(-count // number)))
 
 

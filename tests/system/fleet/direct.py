@@ -114,7 +114,7 @@ class Direct:
 
 
 def settle(collector, direct):
-    """Ends the collector. Its accounts must be right, and nothing may be left on the device."""
+    """Ends the collector. Its accounts must be correct, and the device must have no files left."""
     collector.stop()
     check_accounts(collector.sojourn, collector.database)
     twice = collector.sql("SELECT 1 FROM blocks GROUP BY stream_id, kind, first_event HAVING count(*) > 1")
@@ -328,8 +328,8 @@ def the_collector_may_be_killed(sojourn, direct):
 
 
 def what_is_left_is_delivered_later(sojourn, direct):
-    """After an end without a collector, by _exit, a crash or a kill, the spool and the contents of the rings are
-    kept and delivered later."""
+    """After an end without a collector, by _exit, a crash or a kill, spool and rings are kept. Their calls are
+    delivered later."""
     collector = Collector(sojourn, "later", "ipc")
     before = len(direct.log())
     direct.run([direct.sample], collector.url, code=3, WAIT="0")
@@ -349,7 +349,7 @@ def what_is_left_is_delivered_later(sojourn, direct):
 
 
 def a_full_spool_is_counted(sojourn, direct):
-    """Without a collector a small spool fills. Calls that do not fit are a gap, and each is counted."""
+    """Without a collector a small spool fills up. Calls that do not fit become a gap, and each is counted."""
     collector = Collector(sojourn, "full", "ipc")
     direct.run([direct.ends, "flood"], collector.url, code=3, WAIT="0", SPOOL_BYTES="64k")
     collector.start()

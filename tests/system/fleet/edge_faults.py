@@ -207,8 +207,8 @@ def ipv6(sojourn):
 
 
 def names_and_paths_are_each_ones_own(sojourn):
-    """On loopback addresses, with TLS or not, the collector requires no token. A recording made there by hand does
-    not rename the enrolled device, and a module has in each session its path there."""
+    """The collector requires no token on loopback addresses, with or without TLS. A recording that a user makes
+    there does not rename the enrolled device. A module has in each session the path that it has there."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     port, device = free_port(), Device(sojourn, "shelf3")
     lab = Collector(sojourn, "--listen", f"tcp://127.0.0.1:{port}", host="127.0.0.1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""From the list of apps to function.txt, on two devices: each app's runtime is named. One command prepares, starts
-and records an app and delivers the file here, over HTTP, or to a directory of its device.
+"""From the list of apps to function.txt, on two devices. The runtime of each app is named. One command prepares,
+starts and records an app. It delivers the file to this machine, over HTTP, or to a directory of the device.
 
 fleet_apps.py SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -25,7 +25,8 @@ def script(path, line):
 
 
 def catalogue(sojourn, device, ends, program):
-    """Apps of every runtime. "mono" names where the app was prepared, and its arguments."""
+    """Checks the list of apps, which has every runtime. "mono" names the folder in which the app was prepared, and
+    its arguments."""
     folder = os.path.join(device.state, "apps")
     os.makedirs(folder)
     wrapped = script(os.path.join(folder, "values"), f'exec /usr/bin/mono "{program}" "$@"')

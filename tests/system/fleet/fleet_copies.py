@@ -24,7 +24,7 @@ def named_by(sojourn, collector):
 
 
 def runs_once(collector, device, copy, ends):
-    """Both daemons wait for commands when each command arrives."""
+    """Both daemons wait for a command when the collector queues it. Each command runs once."""
     for number in range(COMMANDS):
         collector.ask(device.name, "launch", ends, "return")
         wait_for(f"session {number + 1}", lambda: collector.sql(

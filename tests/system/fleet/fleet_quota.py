@@ -64,7 +64,7 @@ class Reports:
         return content
 
     def over_quota(self):
-        """Returns the quota that is used up, as each of the reports has it, or "" if all say that none is."""
+        """Returns the quota that is used up, on which all reports agree, or "" if no quota is used up."""
         note = self.command("devices", "--json", self.collector.database)[0]["note"]
         checks = self.command("doctor", "--json", "--database", self.collector.database)
         doctor = next(row for row in checks if row["check"] == "quotas")

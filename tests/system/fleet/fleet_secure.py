@@ -174,7 +174,8 @@ def listening(device):
 
 
 def holds(path, needle):
-    """True if a file's data contain the bytes. Shared memory is mostly holes, which are skipped."""
+    """True if the data of a file contain the bytes. The holes of a file are skipped, because shared memory is mostly
+    holes."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         at = 0

@@ -208,7 +208,7 @@ def arrived(sojourn, database, sessions):
 
 
 def stored(database):
-    """Returns the sessions that have calls."""
+    """Returns the number of sessions that have blocks."""
     with sqlite3.connect(database) as connection:
         return connection.execute("SELECT count(DISTINCT session_id) FROM streams JOIN blocks USING "
                                   "(stream_id)").fetchone()[0]

@@ -171,7 +171,7 @@ def on_a_terminal(sojourn, database):
     unread = ""
 
     def expect(words):
-        """Reads up to the words, and leaves what follows for the next call. Returns the text before the words."""
+        """Reads up to `words`, and leaves what follows for the next call. Returns the text before `words`."""
         nonlocal unread
         deadline = time.monotonic() + PATIENCE_S
         while words not in unread:
@@ -309,8 +309,8 @@ def open_ones_run(sojourn):
 
 
 def ended_ones_do_not_run(sojourn):
-    """A program that calls exit() leaves main open. main ran until its thread ended, and does not overlap later
-    programs."""
+    """A program that calls exit() leaves main open. main then counts as running until its thread ended, and does not
+    overlap later programs."""
     database = sojourn.path("ended.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", "sh", "-c",
                                  "perl -e 1; perl -e 2; perl -e '<STDIN>'; :"], env=sojourn.environment, stdin=subprocess.PIPE)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Computes again what Sojourn says of calls and their sums, from rows of single calls, in plain Python that shares
-no code with Sojourn: depths, callers, self times, sums of functions, edges and call paths, run times of threads,
-and calls that never ended. The subjects are perl, redis-server, C++ that throws, coroutines and threads. Others are
-a recording that lost calls, one that was read while it was written, and one whose recorder was killed. Nothing may
-differ. Times lie on steps of the clock, so that sums are exact. The times of the last subject do not, and its
-nanoseconds are rounded.
+"""Computes calls and their sums again, from rows of single calls, in plain Python that shares no code with Sojourn.
+The results must equal what Sojourn says of depths, callers, self times, functions, edges, call paths, run times of
+threads, and calls that never ended.
+
+The subjects are perl, redis-server, C++ that throws, coroutines and threads. Further subjects are a recording that
+lost calls, one that was read while it was written, and one whose recorder was killed. Times lie on steps of the clock,
+so that sums are exact. Only the times of the last subject do not: its nanoseconds are rounded.
 
 recomputed.py BUILD_FOLDER
 """
@@ -151,7 +152,7 @@ def same(made, stored):
 
 
 def compare(what, made, stored):
-    """Compares both by key. Every difference counts."""
+    """Compares both by key. Any difference is a failure."""
     wrong = [f"{key}: computed {made.get(key)}, stored {stored.get(key)}"
              for key in made.keys() | stored.keys() if not same(made.get(key), stored.get(key))]
     check(not wrong, f"{what}: {len(wrong)} of {len(stored)} differ, such as {wrong[:3]}")

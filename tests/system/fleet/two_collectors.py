@@ -35,7 +35,7 @@ def is_whole(collector, session):
 
 
 def launch(asked, device, ends, how, stored_by):
-    """Starts a program by a command of one collector. Its session has to arrive at the other one, or the same."""
+    """Starts a program by a command of the collector `asked`. Its session must arrive at the collector `stored_by`."""
     session = asked.ask(device.name, "launch", ends, how)["session"]
     wait_for(f"session {session}", lambda: has_calls(stored_by, session))
     return session
@@ -47,7 +47,8 @@ def stop_and_wait(asked, device, session, stored_by):
 
 
 def policies_are_apart(device, ends, policies):
-    """Each collector's policy applies to what it starts. A collector gives its policies once, not again and again."""
+    """Each collector's policy applies to the programs that this collector starts. A collector sends its policies
+    once."""
     for collector, policy in policies:
         collector.ask("all", "policy", policy)
         wait_for(f"{policy} on the device", lambda asked=collector: asked.sql(
@@ -62,7 +63,7 @@ def policies_are_apart(device, ends, policies):
 
 
 def import_all(sojourn, source, target):
-    """Both collectors' sessions in one database: a second import stores nothing twice."""
+    """Imports the sessions of both collectors into one database. A second import stores no session twice."""
     for code in (0, 1):
         done = subprocess.run([sojourn.program, "session", "--database", target, "import", source],
                               env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -93,8 +94,8 @@ def test(sojourn, _arguments):
         also_cut = launch(second, device, ends, "wait", second)
         first.start()
         second.stop(signal.SIGKILL)
-        stop_and_wait(first, device, cut, first)  # what it had begun goes on, although the other one is away
-        back = launch(first, device, ends, "return", first)  # new sessions go to the first one again
+        stop_and_wait(first, device, cut, first)  # its open recording continues while the other collector is away
+        back = launch(first, device, ends, "return", first)  # new sessions go to the first collector again
         wait_for("the end at the first", lambda: is_whole(first, back))
         first.ask(device.name, "stop", also_cut)
         second.start()

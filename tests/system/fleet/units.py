@@ -33,7 +33,7 @@ def remove_cgroup(cgroup):
 
 
 def remove_left_behind(base):
-    """Removes control groups of tests that were killed. Their processes have ended."""
+    """Removes control groups that killed tests have left. The processes of those tests have ended."""
     for name in os.listdir(base):
         if name.startswith(CGROUP) and not os.path.exists(f"/proc/{name.removeprefix(CGROUP)}"):
             with contextlib.suppress(OSError):  # the processes may still be ending
@@ -64,13 +64,13 @@ class Machine:
                  self.cgroup, boot, folder, build], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def first(self):
-        """Returns its process 1, by this machine's number."""
+        """Returns the process id, in this machine's namespace, of the init process of the namespaces."""
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         with open(path, encoding="ascii") as file:
             return (file.read().split() or [None])[0]
 
     def inside(self, *command):
-        """Returns the words that run a command in the namespaces."""
+        """Returns the command line that runs a command in the namespaces."""
         return ["nsenter", "-t", self.first(), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command]
 

@@ -211,7 +211,7 @@ def schema_of(database):
 
 
 def made_anew(sojourn, database, now):
-    """After `verify --rebuild` the sums are as before, and long calls equal those of decoded blocks."""
+    """Compares the sums after `verify --rebuild` with those before, and long calls with those of decoded blocks."""
     run(sojourn, ["verify", "--rebuild", "all", database])
     check(contents(sojourn, database, 1) == now, "sums made anew differ")
     # Outlines have no physical durations, so blocks are decoded for these.
@@ -226,7 +226,7 @@ OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM bl
 
 
 def outlines_made_anew(sojourn):
-    """`verify --rebuild` makes missing outlines, which equal those of a new recording."""
+    """`verify --rebuild` makes missing outlines. They equal the outlines of a new recording."""
     program, fresh = build_sample(sojourn, "questions/many_calls.c", "-O1"), sojourn.path("many.db")
     longest = "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"
     sojourn.record([program], fresh)

@@ -36,7 +36,8 @@ class Server:
             return 0
 
     def metrics(self):
-        """Returns the refused frames, and how long the oldest frame has waited."""
+        """Returns two metrics: not 0 if frames are refused, and the age in seconds of the oldest frame without an
+        acknowledgement."""
         with open(self.database + ".token", encoding="utf-8") as file:
             shown = {"Authorization": f"Bearer {file.read().strip()}"}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=shown)
@@ -57,7 +58,7 @@ class Server:
 
 
 def write_over(source, target):
-    """Overwrites as `cp` does: into the same file, which it empties first."""
+    """Overwrites as `cp` does: empties the file, then writes to it."""
     subprocess.run(["cp", source, target], check=True)
 
 

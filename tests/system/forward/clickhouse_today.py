@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The statements that labs and readers send are those of a ClickHouse of today: its own parser and engine run them.
+"""A current ClickHouse accepts the statements that labs and readers send: its own parser and engine run them.
 
-The engine is that of the npm package in PACKAGE_FOLDER (todays_clickhouse.py). The tables of one node and of a cluster
-are made, filled and read, and get a TTL. Each table and verb that is used is granted in forward/README.md, and nothing
-more.
+The engine is that of the npm package in PACKAGE_FOLDER (todays_clickhouse.py). The test makes the tables of one node
+and of a cluster, fills and reads them, and gives them a TTL. forward/README.md must grant exactly the verbs and tables
+that the statements use.
 
 clickhouse_today.py BUILD_FOLDER PACKAGE_FOLDER
 """
@@ -44,7 +44,7 @@ def record_lab(sojourn):
 
 
 def mistakes_are_refused(node):
-    """The engine refuses mistakes as those that the statements could have. So its consent says something."""
+    """The engine refuses statements with mistakes. So its acceptance of the other statements means something."""
     node.ask("CREATE DATABASE IF NOT EXISTS sojourn")
     for sql, code in MISTAKES:
         answer, is_error = node.request(sql)
@@ -67,7 +67,7 @@ def sent_and_read(sojourn, node, lab, *layout):
 
 
 def granted():
-    """Returns the rights of the three users, as pairs of a right and what it is for."""
+    """Returns the rights that forward/README.md grants to the three users, as pairs of a right and its object."""
     with open(README, encoding="utf-8") as file:
         found = re.findall(r"^(GRANT ([A-Z, ]+) ON (\S+) TO sojourn_(\w+));$", file.read(), re.M)
     check(len(found) >= 4, f"not the rights: {found}")
@@ -82,7 +82,7 @@ def needed(sql):
     sql = re.sub(r"^(--[^\n]*\n)+", "", sql)
     rights = {(right, f"{place[1]}.*") for pattern, right in NEEDS if (place := re.match(pattern, sql))}
     if "DROP TABLE" in sql:
-        rights.add(("DROP VIEW", "sojourn.*"))  # one of the tables that are dropped is a view
+        rights.add(("DROP VIEW", "sojourn.*"))  # one of the dropped tables is a view
     if re.match(r"CREATE VIEW|SELECT", sql) and not re.search(r"FROM system\.", sql):
         rights.add(("SELECT", "sojourn.*"))
     if "ENGINE = Distributed" in sql:
@@ -91,7 +91,8 @@ def needed(sql):
 
 
 def rights_are_those_needed(node, statements, shards):
-    """`statements` are of init, send and questions; `shards` says that the tables are of a cluster."""
+    """Checks that the granted rights equal the used ones. `statements` are those of init, send and the questions.
+    `shards` is true if the tables are those of a cluster."""
     grants, rights = granted()
     for grant in grants:
         check(node.request(f"SELECT formatQuery('{grant}')") == (grant + "\n", False), f"not as the parser has it: {grant}")
@@ -106,7 +107,7 @@ def rights_are_those_needed(node, statements, shards):
             used["lab"] |= needed(one["sql"])
             used["reader"] |= needed(one["sql"])
     if shards:
-        used["reader"].add(("SELECT", "system.one"))  # the table `shards` reads it
+        used["reader"].add(("SELECT", "system.one"))  # the table `shards` reads system.one
     for user, had in rights.items():
         check(used[user] == had, f"{user}: not granted {used[user] - had}, not used {had - used[user]}")
 

@@ -18,7 +18,7 @@ from sojourn_testing import check, main, wait_for
 
 
 def quiet(lab, *words):
-    """Returns what `forward` prints if nothing is pending."""
+    """Runs `forward`. Nothing may be pending. Returns its messages."""
     done = lab.sojourn.run(["forward", "--database", lab.database, *words], capture_output=True, text=True)
     check(done.returncode == 0 and " 0 owed" in done.stdout, f"forward {words}: {done}")
     return done.stderr

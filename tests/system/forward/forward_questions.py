@@ -57,14 +57,14 @@ def questions_of(sojourn, *words):
 
 
 def parameters_of(name, values):
-    """Returns those values that a question has a parameter for, as options."""
+    """Returns, as options, those values whose names are parameters of the question."""
     with open(os.path.join(QUERIES, f"{name}.sql"), encoding="utf-8") as file:
         text = file.read()
     return [word for value in values if f"-- parameter: {value.split('=')[0]} " in text for word in ("--param", value)]
 
 
 def refused_question(sojourn, node, lab, words, name, uuid):
-    """The refusal gives the reason, and the lab that has an answer."""
+    """The refusal names the reason, and a lab that can answer the question."""
     done = sojourn.run(["sql", "--cluster", node.url, *words, "--query", name, "--session", uuid], capture_output=True, text=True)
     check(done.returncode == 1 and f"the query '{name}' is not for a cluster: " in done.stderr, f"{name}: {done.stderr}")
     with open(os.path.join(QUERIES, f"{name}.sql"), encoding="utf-8") as file:

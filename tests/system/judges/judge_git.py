@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every git command on a repository of some hundred objects prints and leaves the same with all functions of git
-and of its libraries hooked. judge_git.py BUILD_FOLDER; SJ_LONG=1: many thousand objects"""
+"""Every git command on a repository of some hundred objects prints the same and leaves the same files, with all
+functions of git and of its libraries hooked. judge_git.py BUILD_FOLDER; SJ_LONG=1: many thousand objects"""
 import os
 import shutil
 import subprocess

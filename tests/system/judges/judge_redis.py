@@ -103,8 +103,8 @@ def work(server, requests):
 
 
 def one_run(sojourn, folder, requests, database, meanwhile=contextlib.nullcontext):
-    """Returns the server's answers and the digest of its data, which a second server loads. `meanwhile` gives the
-    work that runs beside each of the servers, by number."""
+    """Returns the server's answers and the digest of its data, which a second server loads. The first server works
+    inside meanwhile(its process id)."""
     server = Server(sojourn, folder, database)
     with meanwhile(server.process.pid):
         answers = work(server, requests)

@@ -66,7 +66,7 @@ def read(path):
 
 
 def directed(text, name):
-    """Returns the words of a DejaGnu directive. A directive for other targets counts as missing."""
+    """Returns the words of a DejaGnu directive. A directive that is for other targets only counts as missing."""
     words = []
     for match in re.finditer(r"\{ *dg-%s +\"([^\"]*)\" *\}" % name, text):
         words += match.group(1).split()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tarball of sojourn-device records on systems that could not run a program of this one: Debian 11, whose glibc has
-dlsym in a library of its own, and a root of BusyBox and musl.
+"""The tarball of sojourn-device records on systems that cannot run programs built on this one. These are Debian 11,
+whose glibc has dlsym in a separate library, and a root of BusyBox and musl.
 
 device_folder.py BUILD_FOLDER PACKAGES_FOLDER; exits with 77 if debootstrap, root or namespaces are not available.
 """
@@ -42,7 +42,7 @@ def musl_root(sojourn):
 
 
 def agent_is_old(root, folder):
-    """The agent asks for no version of glibc's functions that is newer than its oldest system."""
+    """The agent needs only versions of glibc's functions that the oldest supported system has."""
     agent = f"{root.path}{folder}/lib/sojourn/libsojourn-agent.so"
     listed = subprocess.run(["objdump", "-T", agent], check=True, capture_output=True, text=True).stdout
     versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", listed)}
@@ -50,7 +50,7 @@ def agent_is_old(root, folder):
 
 
 def records(sojourn, archive, root, name, program):
-    """A device in the root enrols, and a program that is launched there arrives with all its calls."""
+    """A device in the root enrols. A program that is launched there arrives at the collector with all its calls."""
     folder = "/opt/sojourn-device"
     os.makedirs(root.path + folder)
     subprocess.run(["tar", "-xJf", archive, "-C", root.path + folder, "--strip-components=1"], check=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`git archive` of the current commit, which has no .git, makes the packages. Two builds in folders of different names
-give the same bytes, and lintian finds no error. It compiles everything twice, so it runs with SJ_LONG=1.
+"""The packages are built from `git archive` of the current commit, which has no .git. Two builds in folders of
+different names give the same bytes, and lintian finds no error. The test compiles everything twice, so it runs with
+SJ_LONG=1.
 
 package_bytes.py BUILD_FOLDER SOURCE_FOLDER
 """
@@ -16,7 +17,7 @@ from sojourn_testing import check, main
 
 
 def built(source, name):
-    """Returns the SHA-256 of each package that is built in a folder of that name."""
+    """Returns the SHA-256 of each package that is built in a folder called `name`."""
     folder = os.path.abspath(name)
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(f"{folder}/tree")

@@ -20,7 +20,7 @@ OURS = ("python3-sojourn", "sojourn", "sojourn-agent", "sojourn-collector", "soj
 DATABASE = "/var/lib/sojourn-collector/lab.db"
 COLLECTOR = "tls+tcp://127.0.0.1:7655"
 PERL = ("perl", "-e", "my %count; for my $n (1 .. 300) { $count{chr 97 + $n * 7 % 26}++ } print scalar(keys %count)")
-# Apt, dpkg and the loader write these for any package.
+# Apt, dpkg and the loader change these files for any package.
 BOOKKEEPING = re.compile(r"/(var/lib/(dpkg|apt)|var/cache/(apt|debconf|ldconfig)|var/log|etc/ld\.so\.cache|srv|root|tmp)(/|$)")
 
 
@@ -48,7 +48,7 @@ def parts_are_listed(folder, files):
 
 
 def everything_resolves(root):
-    """Each program and library finds all it needs, those that are loaded late too."""
+    """The loader finds all libraries of each program and library, also those that are loaded late."""
     for path in root.run("sh", "-c", "dpkg -L sojourn sojourn-agent sojourn-collector sojourn-device | "
                          "grep -E '/bin/|[.]so$' | grep -v -e install -e aarch64 | xargs ls -d").splitlines():
         if os.path.isfile(root.path + path):
@@ -71,7 +71,7 @@ def first_command(root):
 
 
 def started_by(root, unit):
-    """Returns the command of a unit, which reads the configuration file of its package."""
+    """Returns the command line of a unit. It reads the configuration file of the unit's package."""
     with open(f"{root.path}/lib/systemd/system/{unit}.service", encoding="utf-8") as file:
         command = re.search(r"^ExecStart=(.*)$", file.read(), re.M)[1].split()
     check("--config" in command, f"{unit} is started by {command}")

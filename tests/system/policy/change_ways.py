@@ -89,7 +89,7 @@ def by_policy_set(sojourn, program, policy, is_allowed):
 
 
 def by_itself(sojourn, program, policy, is_allowed):
-    """A program that records itself accepts no such rules."""
+    """A program that records itself accepts no such rules, whether the machine permits them or not."""
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "libsojourn-direct.so")
     folder = sojourn.path("direct")
     os.makedirs(folder, exist_ok=True)

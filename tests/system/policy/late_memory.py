@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The memory of calls is counted from the policy on that asks for it, launched and attached, whether threads were
-counted before or not. If the counting cannot begin, that is reported at once.
+"""A policy of a running recording asks for the memory of calls. It is counted from that policy on, in launched and
+attached programs, whether threads were counted before or not. If the counting cannot begin, that is reported at
+once.
 
 late_memory.py BUILD_FOLDER
 """
@@ -16,8 +17,8 @@ MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store",
 
 
 def test_memory(sojourn, program, launched, *options):
-    """The allocations of calls are counted from then on, whether the allocator was patched before or is patched
-    now."""
+    """The allocations of calls are counted from the policy on, whether the allocator was patched before or is
+    patched by it."""
     database = sojourn.path("memory.db")
     if os.path.exists(database):
         os.unlink(database)

@@ -129,7 +129,7 @@ def test_recorded_before(sojourn, program):
 
 
 def test_unwanted_caller(sojourn, program):
-    """The process also learns a caller's address if every function of the caller's module is hooked already."""
+    """The process learns the addresses of callers even if every function of the callers' module is hooked already."""
     database = sojourn.path("caller.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_open", "--", program],
                     env=sojourn.environment).ready()

@@ -179,7 +179,8 @@ def commands_reach_the_trigger(sojourn, program):
 
 
 def a_dump_begins_within_calls(sojourn, program):
-    """Sums of a dump include calls that began before it. Single calls do not include them, and that is reported."""
+    """Sums of a dump include calls that began before the dump. Single calls do not include them, and that is
+    reported."""
     policy = {"mode": "flight", "flight": {"before": "1ms", "after": "10ms", "memory": "8M"},
               "triggers": [{"on": "nth_call", "function": "ends_step", "times": 2900000, "do": ["dump"]}]}
     database, _ = recorded(sojourn, program, "flood", "within", policy=policy)

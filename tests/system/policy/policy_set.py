@@ -104,7 +104,7 @@ def check_parents(rows, exact):
 
 
 def functions_come_and_go(sojourn, programs):
-    """Adds and removes functions repeatedly while threads and a child work."""
+    """Adds functions to the policy and removes them repeatedly, while threads and a child work."""
     target = Target([os.path.join(programs, "policy_target")]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
     database = sojourn.path("loop.db")

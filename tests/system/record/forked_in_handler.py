@@ -30,7 +30,7 @@ def test_inside(sojourn, program):
 
 
 def test_returning(sojourn, program, children):
-    """The main thread waits most of the time, so handlers fork there."""
+    """The main thread waits most of the time, so the handlers usually fork during a wait."""
     database = sojourn.path(f"returning-{children}.db")
     done, _ = sojourn.record([program, str(RETURNING_CALLS), str(FORKS)], database,
                              ["--buffer", "1", "--block-ms", "10000", "--children", children])

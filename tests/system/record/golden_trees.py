@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The recorded call trees of the samples equal what the samples print of their own calls.
+"""The recorded call trees of the samples equal those that the samples print of their own calls.
 
-golden_trees.py BUILD_FOLDER [FILTER]: every sample of tests/samples as built by gcc and clang at -O0 and
--O2, for AArch64 at -O0 or -O2 by each compiler (those whose path contains FILTER); the sample that calls
-enough, once more with --clock adaptive. SJ_LONG=1: every build, -O1 and -O3 too.
+golden_trees.py BUILD_FOLDER [FILTER]
+
+By default it runs every sample of tests/samples as built by gcc and clang at -O0 and -O2, and for AArch64 by each
+compiler at one of these levels. FILTER selects programs whose path contains it. The sample with enough calls runs once
+more with --clock adaptive. SJ_LONG=1: every build, also at -O1 and -O3.
 """
 import collections
 import glob
@@ -28,7 +30,7 @@ UNHOOKED = "SELECT name, reason FROM unhooked_functions WHERE name LIKE 's\\_%' 
 
 
 def only(calls, wanted):
-    """Returns the calls as a recorder of only the wanted functions sees them. Looks up names."""
+    """Returns the calls, with their names, that a recorder of only the wanted functions sees."""
     stacks = collections.defaultdict(list)
     for lane, depth, function, ending in calls:
         stack = stacks[lane]
@@ -40,7 +42,8 @@ def only(calls, wanted):
 
 
 def trees(calls):
-    """Root trees of (lane, depth, name, ending) rows in preorder, as a multiset of texts."""
+    """Returns the trees below each root as a multiset of texts. `calls`: rows of (lane, depth, name, ending) in
+    preorder."""
     found = collections.Counter()
     current, lane_now = [], None
     for lane, depth, name, ending in calls:
@@ -63,8 +66,8 @@ def told(path, unhooked):
 
 
 def recorded(sojourn, database):
-    """Returns every recorded call. A call of another function is not a level of the sample's tree, but ends the
-    calls before it."""
+    """Returns every recorded call. Calls of functions that the sample does not print are not levels of the tree, but
+    they end the calls before them."""
     wanted = {str(row["function_id"]): row["name"] for row in sojourn.sql(database, SAMPLE)}
     with sojourn.sql_lines(database, CALLS) as lines:
         rows = (line.rstrip("\r\n").split(",") for line in lines)
@@ -85,7 +88,7 @@ def compare_trees(sojourn, database, truth, unhooked, label):
 
 
 def compare_lines(sojourn, database, truth, _unhooked, label):
-    """Compares one thread, of which only the sample's functions were recorded, call by call. For a million levels
+    """Compares call by call, for one thread of which only the sample's functions were recorded. For a million levels
     this takes a fifth of the time of comparing trees."""
     names = {str(row["function_id"]): row["name"] for row in sojourn.sql(database, SAMPLE)}
     with open(truth, encoding="utf-8") as file:
@@ -138,8 +141,8 @@ def is_compared(program):
 
 
 def of_sample(program):
-    """Returns the words and options of a sample. By default only the deep recursion is recorded, and it is less
-    deep in the emulator."""
+    """Returns the arguments and recording options of a sample. By default the deep recursion is recorded without
+    other functions, and is less deep in the emulator."""
     if IS_LONG or "s_deep" not in program:
         return [], []
     return ["100000"] if "aarch64" in program else [], ["--function", "s_*"]

@@ -92,7 +92,7 @@ def count_orphans(sojourn, database):
 
 @contextlib.contextmanager
 def traced(pid):
-    """The process refuses another tracer meanwhile."""
+    """Traces the process while the block under `with` runs, so that the process refuses other tracers."""
     libc = ctypes.CDLL(None)
     wait_for("nobody else traces it", lambda: libc.ptrace(PTRACE_SEIZE, pid, None, None) == 0)
     yield

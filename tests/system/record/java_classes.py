@@ -51,7 +51,7 @@ def loaders(sojourn, classes):
     rows = sojourn.sql(database, PLUGINS)
     check(len(rows) == len({row["path"] for row in rows}) == len({row["function_id"] for row in rows}),
           f"two loaders share: {rows}")
-    check(len(rows) >= LOADERS - 2, f"{len(rows)} loaders of {LOADERS}")  # two may have one hash
+    check(len(rows) >= LOADERS - 2, f"{len(rows)} loaders of {LOADERS}")  # two loaders may have the same hash
     check(sum(row["calls"] for row in rows) == LOADERS * RUNS, f"{rows}")
     check(all(row["path"].startswith("jvm:Plugin@") for row in rows), f"{rows}")
     ended, lasting = (sojourn.sql(database, ENDED.format(path))[0]["n"] for path in ("Plugin@", "Loaders"))
@@ -76,7 +76,8 @@ def lines(sojourn, samples):
 
 
 def lines_that_run(sojourn, samples, classes):
-    """Lines of methods and if they ran, interpreted and compiled; the sample says what is expected."""
+    """Checks the lines of methods, and whether these ran, in interpreted and compiled code. The sample states what
+    is expected."""
     with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
         source = list(enumerate(file.read().splitlines(), 1))
     wanted = {number: int(line.endswith("// runs")) for number, line in source
@@ -143,7 +144,7 @@ def any_names(sojourn, classes):
 def no_room(sojourn):
     """A method that has no space for probes stays as it is and is listed. Other methods of its class have probes."""
     folder, database = sojourn.path("large"), sojourn.path("large.db")
-    steps, jumped = 21843, 10918  # 65,531 bytes of code; a jump of 32,765 bytes
+    steps, jumped = 21843, 10918  # 65,531 bytes of code, with a jump of 32,765 bytes
     os.mkdir(folder)
     with open(os.path.join(folder, "Large.java"), "w", encoding="ascii") as file:
         source = sample_text("java/large/Large.java")
@@ -167,7 +168,8 @@ def hidden_calls(sojourn, database):
 
 
 def of_each(calls):
-    """Hidden classes of lambdas are left alone."""
+    """Returns the expected calls: `calls` of each method of the hidden class, and none of the hidden classes of
+    lambdas."""
     return {name: calls for name in ("HiddenPart.run(int)", "HiddenPart.part(int)")}
 
 
@@ -195,9 +197,9 @@ def methods_of(count):
 
 
 def hidden_when_attached(sojourn, classes):
-    """Hidden classes that existed before are listed and not recorded. Those of an ended recording report nothing to
-    the next one, which gives their ids to its own functions. The lambda that existed before is recorded: its code is
-    a method of its host."""
+    """Hidden classes that existed before the attach are listed and not recorded. Hidden classes of an ended
+    recording report nothing to the next recording, which gives their ids to its own functions. A lambda that existed
+    before is recorded, because its code is a method of its host."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     program.tell("define", 1)
     for number, calls in enumerate((7, 5, 3)):
@@ -220,8 +222,8 @@ def hidden_when_attached(sojourn, classes):
 
 
 def hidden_wanted_later(sojourn, classes):
-    """A policy that wants hidden classes too late has them listed: those from before the agent, and those that were
-    defined while no policy wanted them. Recorded ones are not listed."""
+    """A policy that selects hidden classes too late lists the classes that it cannot record. These are classes from
+    before the agent, and classes that were defined while no policy selected them. Recorded classes are not listed."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     program.tell("define", 1)
     database = sojourn.path("hidden_later.db")
@@ -330,7 +332,7 @@ def old_class_files(sojourn, classes):
 
 
 def redefined(sojourn, classes):
-    """Another agent changes the code of a class and then restores it: each time its functions end."""
+    """Another agent changes the code of a class and restores it. Each time, the functions of the previous code end."""
     manifest, jar, database = sojourn.path("redefines.txt"), sojourn.path("redefines.jar"), sojourn.path("redefined.db")
     with open(manifest, "w", encoding="ascii") as file:
         file.write("Premain-Class: Redefined\nCan-Redefine-Classes: true\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Java: CPU time and allocated bytes of calls of named methods lie between what the program measures inside and
-outside of each call. Calls are interpreted or compiled, and some end by an exception. Threads have their own totals.
+"""Costs of calls of named Java methods: CPU time and allocated bytes lie between what the program measures inside
+and outside of each call. Calls are interpreted or compiled, and some end by an exception. Threads have their own
+totals.
 
 java_costs.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -13,7 +14,7 @@ from sojourn_testing import check, check_accounts, main
 
 MEASURED = ["burn", "allocate", "refuse", "again", "waiting"]
 THREADS = ["main", "second", "third"]
-ROUND_NS = 20000  # the kernel's clocks of a thread are not read at one moment
+ROUND_NS = 20000  # the kernel reads the two clocks of a thread one after the other
 
 
 def calls_between(sojourn, database, lines, mode):

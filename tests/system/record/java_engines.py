@@ -45,7 +45,7 @@ def told_by_jvmti(sojourn, command):
     with open(told, encoding="utf-8") as file:
         for line in file:
             entries, signature, name, descriptor = line.split()
-            if "$$Lambda" not in signature:  # hidden: seen by the code that they run
+            if "$$Lambda" not in signature:  # hidden classes: the engines see the code that these run
                 counts[f"{signature[1:-1].replace('/', '.')}.{name}{readable(descriptor)}"] += int(entries)
     return done.stdout, counts
 
@@ -73,7 +73,7 @@ def same_entries(sojourn, classes, is_long):
             for options in ([], TRACED):
                 said, found = recorded(sojourn, command, options)
                 if program[0] == "Loaders" and not options:
-                    found[LOAD] -= int(program[1])  # each is asked for the class of the probes
+                    found[LOAD] -= int(program[1])  # each engine asks for the class of the probes
                 check(said == output, f"{program} says {said}")
                 differing = {name: (wanted[name], found.get(name, 0)) for name in set(wanted) | set(found)
                              if wanted[name] != found.get(name, 0)}
@@ -131,8 +131,8 @@ def another_policy(sojourn, classes):
 
 
 def the_systems_classes_come_and_go(sojourn, classes):
-    """Uses policies without, with and again without system classes. Each line of input ends a call, and the next call
-    waits for its line when the policy changes."""
+    """Sets policies without system classes, with them, and without them again. Each line of input ends a call. The
+    policy changes while the next call waits for its line."""
     reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
     for engine in ("rewritten", "runtime"):
         database = sojourn.path(f"system-{engine}.db")
@@ -171,7 +171,7 @@ def full_rings(sojourn, classes, number):
 
 
 def taken_out(sojourn, classes):
-    """The recorder is killed, and the agent detaches while threads run into the tracing functions."""
+    """The recorder is killed. The agent then detaches while threads enter the tracing functions."""
     program = Program(classes, arguments=["busy"], environment=sojourn.environment,
                       prefix=[sojourn.program, "record", "-q", "-o", sojourn.path("taken_out.db"), *TRACED, "--"])
     pid = children(program.pid)[0]

@@ -41,7 +41,7 @@ def frames(folder):
 
 
 def run_until(command, environment, is_enough):
-    """Lets the slow call continue."""
+    """Runs the command until is_enough() is true, then lets the slow call continue."""
     program = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
@@ -54,7 +54,7 @@ def run_until(command, environment, is_enough):
 
 
 def check_report(sojourn, database):
-    """Returns the stall at the store. A loaded machine may have others."""
+    """Checks that the report has the stall of the store. A loaded machine may have more stalls."""
     rows = sojourn.sql(database, BLOCKED)
     check(rows, f"no stall waits for saver: {sojourn.sql(database, 'SELECT payload FROM reports')}")
     report = json.loads(rows[0]["payload"])

@@ -39,7 +39,7 @@ COUNTED = {
     "twice": "Counted$Item.twice()",
 }
 LOSSLESS = ["--block-ms", "10000"]
-# --libs records the compiler's own functions. Compiling the whole JDK takes minutes, so it is done once for each
+# --libs records the compiler's own functions. Compiling the whole JDK takes minutes, so the test does it once for each
 # collector.
 COMPILED = ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileOnly=Counted,java/sojourn/Probe"]
 
@@ -75,7 +75,7 @@ def every_mode(sojourn, classes):
     for number, mode in enumerate(MODES):
         for libraries in ([], ["--libs"]) if number == 0 else ([],):
             database = sojourn.path(f"mode{number}{len(libraries)}.db")
-            # The compilers' own functions are most of such a recording.
+            # Most calls of such a recording are those of the compilers' own functions.
             is_short = libraries and not IS_LONG
             short, rounds = (["-XX:TieredStopAtLevel=1"], ROUNDS // 10) if is_short else ([], ROUNDS)
             done, _ = sojourn.record(
@@ -126,7 +126,7 @@ def states(sojourn, database):
 def leaf_probes(sojourn, classes):
     """Hot probes become leaf stubs, which count the same. Interpreted probes stay native methods."""
     rounds, leaves = ROUNDS, 0
-    while leaves < 2:  # the JVM compiles them when it likes
+    while leaves < 2:  # the JVM decides when it compiles them
         rounds *= 4
         check(rounds < ROUNDS << 10, "the wrappers of the probes were not compiled or not led")
         database = sojourn.path(f"leaf{rounds}.db")

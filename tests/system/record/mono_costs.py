@@ -14,7 +14,7 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono", "Costs.cs")
 MEASURED = ["Burn", "Wait", "Again", "Refuse"]
-ROUND_NS = 20000  # the kernel's clocks of a thread are not read at one moment
+ROUND_NS = 20000  # the kernel reads the two clocks of a thread one after the other
 CALLS = """SELECT c.call_id, f.name, c.thread_id, c.cpu_ns, c.cpu_self_ns, c.ending, g.name AS caller
     FROM calls AS c JOIN functions AS f USING (function_id) LEFT JOIN calls AS p ON p.call_id = c.parent_id
     LEFT JOIN functions AS g ON g.function_id = p.function_id WHERE f.name GLOB 'Costs:*' ORDER BY c.start_ns"""
@@ -57,7 +57,7 @@ KINDS = ("int", "long", "uint", "ulong", "hex", "float", "double", "object")
 
 
 def check_crowded(sojourn, program):
-    """A method can have eight values: its CPU time and seven others. The rule that finds no free place is reported."""
+    """A method can have eight values: its CPU time and seven others. The rule that finds no free slot is reported."""
     options = [part for kind in KINDS for part in ("--value", f"Costs:Wait*(1:{kind})")]
     for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
         done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)

@@ -1,5 +1,5 @@
-"""Assemblies and methods that come and go: in unloaded application domains, loaded from bytes, emitted, dynamic and
-freed. Each is recorded as often as it was called, and never as another method that had its address."""
+"""Assemblies and methods come and go: they are in unloaded application domains, loaded from bytes, emitted, dynamic
+and freed. Each is recorded as often as it was called, and never as another method that had its address before."""
 import os
 import subprocess
 import sys
@@ -26,7 +26,8 @@ def compile_all(sojourn):
 
 
 def expected(program, first, second):
-    """Calls by module and method. A file is loaded by path and called twice, and by its bytes and called three times.
+    """Returns the expected calls by module and method. One file is loaded by its path and called twice, and by its
+    bytes and called three times.
     """
     made = {(program, "Domains:Main(string[])"): 1, (program, "Domains:InDomain(string,bool,int)"): 4 * ROUNDS,
             (program, "Worker:.ctor()"): 4 * ROUNDS, (program, "Worker:Work(string,bool,int)"): 4 * ROUNDS,

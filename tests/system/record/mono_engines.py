@@ -1,6 +1,6 @@
-"""Compares the two engines, callbacks of the runtime and code hooked in place. The program behaves the same, and both
-engines record what it counts. Every entered call has ended in the right way. Stack traces and calling assemblies are
-the same as without us."""
+"""Compares the two engines: callbacks of the runtime, and code hooked in place. The program behaves the same, and
+both engines record the calls that it counts. Each entered call ends in the right way. Stack traces and calling
+assemblies are the same as without Sojourn."""
 import os
 import subprocess
 import sys
@@ -64,12 +64,13 @@ def what_it_counts(sojourn, number, program):
 
 
 def what_it_checks(sojourn, number, program):
-    """The program checks stack traces, calling assemblies, traps, aborts and results itself, during collections."""
+    """The program itself checks stack traces, calling assemblies, traps, aborts and results, also during garbage
+    collections."""
     for engine in ENGINES:
         done, database = recorded(sojourn, ["mono", program], engine, number, stdin=subprocess.DEVNULL)
         check((done.returncode, done.stdout) == (6, b"ready\n0 wrong\n"), f"{engine}: {done}")
         found = counts(sojourn, database)
-        # A round checks each of these once; every sixteenth round collects.
+        # A round makes each of these checks once. Every sixteenth round collects garbage.
         rounds = found.get("Busy:Round(int)", 0)
         check(rounds >= 40, f"{engine}: {rounds} rounds")
         for name in ("Busy:Caller()", "Busy:IsCalledByUs()", "Busy:Traps(object,int)", "Busy:Catch(int)"):

@@ -1,6 +1,6 @@
-"""Faults beside a Mono program: exceptions through native frames, other profilers, and a killed program. The recorder
-is slow, stopped or killed while it is asked about a method. SJ_LONG=1: each engine with the runtime's own functions,
-killed at 50 moments."""
+"""Faults beside a Mono program: exceptions through native frames, other profilers, and a killed program. The
+recorder is slow, stopped, or killed while the program waits for its reply about a method. SJ_LONG=1: each engine
+with the runtime's own functions, killed at 50 moments."""
 import os
 import signal
 import subprocess
@@ -68,7 +68,7 @@ def beside_other_profilers(sojourn):
 
 
 def a_ring_that_is_full(sojourn):
-    """Collections stop all threads, also those that wait for space in the ring."""
+    """Garbage collections stop all threads, also threads that wait for space in the ring."""
     program = sojourn.path("Natives.exe")
     alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
     for how in ("drop", "block"):
@@ -91,7 +91,7 @@ def a_ring_that_is_full(sojourn):
 
 
 def has_socket(pid):
-    """A request to the recorder is under way: the agent keeps no socket open."""
+    """True if a request to the recorder is under way. The agent has a socket open only during a request."""
     for entry in os.listdir(f"/proc/{pid}/fd"):
         try:
             if os.readlink(f"/proc/{pid}/fd/{entry}").startswith("socket:"):
@@ -107,7 +107,8 @@ def ask(process, library):
 
 
 def killed_while_asked(sojourn, engine, questions, first):
-    """The recorder is killed after the program has asked it about the second of these. It has recorded `first`."""
+    """Kills the recorder while the program waits for its reply to the second of `questions`. The recording then has
+    one call of `first`."""
     database = sojourn.path(engine + "_killed.db")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "--quiet", "-o", database, "--mono-engine", engine, "--", "mono",
@@ -133,8 +134,8 @@ def killed_while_asked(sojourn, engine, questions, first):
 
 
 def the_recorder_is_killed_while_it_is_asked(sojourn):
-    """The recorder does not reply: the program continues, and the recording until then is kept. The request is about
-    an assembly, and about the code of a method while it is compiled."""
+    """The recorder is killed and does not reply. The program continues, and the recording until then is kept. The
+    request is about an assembly, or about the code of a method while it is compiled."""
     compile_sample(sojourn, "Waits.cs", "Waits.exe")
     libraries = [compile_sample(sojourn, "Victim.cs", name, ["-target:library"]) for name in ("A.dll", "B.dll", "C.dll")]
     killed_while_asked(sojourn, "callbacks", [(library, "134\n") for library in libraries], "Victim:Run(int)")
@@ -143,8 +144,8 @@ def the_recorder_is_killed_while_it_is_asked(sojourn):
 
 
 def the_program_is_killed(sojourn):
-    """The program is killed at moments of its own progress, in both engines in turn. The session ends, and its totals
-    agree."""
+    """The program is killed at moments of its own progress, with both engines in turn. The session ends, and its
+    totals agree."""
     program = compile_sample(sojourn, "Busy.cs", "Busy.exe", ["-r:System.Core"])
     for number, rounds in enumerate(range(0, 3000, 60) if os.environ.get("SJ_LONG") else (0, 40)):
         engine = ("callbacks", "in_place")[number % 2]

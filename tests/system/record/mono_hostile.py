@@ -34,7 +34,7 @@ def compile_all(sojourn):
 
 
 def recorded(sojourn, library, replacement, name, options=()):
-    """Runs methods of a copy of the library whose file is replaced meanwhile. Returns its calls by name."""
+    """Runs methods of a copy of the library, whose file is replaced meanwhile. Returns the calls by name."""
     copy, database = sojourn.path("Copy.dll"), sojourn.path(name + ".db")
     shutil.copy(sojourn.path(library), copy)
     done, _ = sojourn.record(["mono", sojourn.path("Shelter.exe"), copy, replacement], database, options)
@@ -85,7 +85,7 @@ def files_that_are_not_what_was_loaded(sojourn):
         with open(sojourn.path(name), "wb") as file:
             file.write(data)
         recorded(sojourn, "Evil.dll", sojourn.path(name), name)
-    # Another build of the assembly has another module id, so its names are not those of these methods.
+    # Another build of the assembly has another module id, so its names are not the names of these methods.
     other = sojourn.path("Other.dll")
     subprocess.run(["mcs", "-target:library", os.path.join(SAMPLES, "Victim.cs"), f"-out:{other}"], check=True,
                    timeout=PATIENCE_S)

@@ -1,5 +1,5 @@
 """Compares the lines of Mono methods that ran with a list made by hand from the source, for both kinds of symbol
-files. If lines cannot be known, the reason is reported, and the program is left alone."""
+files. If lines cannot be known, the reason is reported, and the program behaves the same."""
 import os
 import shutil
 import sqlite3
@@ -13,7 +13,7 @@ SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 SOURCE = os.path.realpath(os.path.join(SAMPLES, "Covered.cs"))
 CECIL = "/usr/lib/mono/gac/Mono.Cecil/0.11.0.0__0738eb9f132ed756"
 THERE = {8, 11, 12, 13, 21, 22, 23, 24, 30, *range(33, 50)}
-# Entered without any word: Root.Width, Box, Never, Unused, and what the other words enter.
+# Lines that are not entered without a word: those of Root.Width, Box, Never and Unused, and those of the other words.
 NOT_ENTERED = {("carrot", "box"): {8, 13, 24, 30}, ("leaf",): {8, 11, 12, 21, 22, 23, 24, 30, *range(39, 45), 49}}
 
 
@@ -41,7 +41,7 @@ def report(sojourn, database, *options):
 
 
 def lines(sojourn, database, *options):
-    """For each line number: was it entered? None: not known."""
+    """Returns for each line number whether the line was entered. None: not known."""
     rows, _ = report(sojourn, database, "--coverage=line", *options)
     check(all(row["name"].startswith(SOURCE + ":") for row in rows), f"rows {rows[:3]}")
     return {int(row["name"].rsplit(":", 1)[1]): None if row["unknown"] else bool(row["entered"]) for row in rows}
@@ -55,7 +55,7 @@ def check_lines(sojourn, database, missing, *options):
 
 
 def record(sojourn, database, command, options=("--lines",), like=None):
-    """Runs the program, or `like`, without us, to compare the output."""
+    """Records the program. Compares its output with that of `like`, or of the program, without Sojourn."""
     done, _ = sojourn.record(command, database, options)
     check_accounts(sojourn, database)
     alone = subprocess.run(like or command, capture_output=True, check=False, timeout=PATIENCE_S)
@@ -92,7 +92,7 @@ def where_it_is_not_known(sojourn, program):
     check(set(lines(sojourn, database).values()) == {None}, "lines of a program with --debug")
     _, errors = report(sojourn, database, "--coverage=file")
     check("--debug" in errors, f"it was said: {errors}")
-    # Uses symbols of another build, damaged symbols, and none.
+    # With symbols of another build, with damaged symbols, and without symbols.
     database = sojourn.path("none.db")
     alone = sojourn.path("Alone.exe")
     shutil.copy(program, alone)
@@ -116,7 +116,7 @@ def where_it_is_not_known(sojourn, program):
 
 
 def killed(sojourn):
-    """It is not known what a killed program ran, so no line is reported as not entered."""
+    """A killed program sends no list of the lines that ran, so no line is reported as not entered."""
     program, database = sojourn.path("Killed.exe"), sojourn.path("killed.db")
     subprocess.run(["mcs", "-debug", "-r:System", os.path.join(SAMPLES, "Killed.cs"), f"-out:{program}"], check=True, timeout=PATIENCE_S)
     sojourn.record(["mono", program], database, ["--lines"])

@@ -1,5 +1,5 @@
-"""Mono programs: the calls that they count equal the recorded ones, with and without everything else that Mono runs,
-and the programs do not notice."""
+"""The recorded calls of Mono programs equal the calls that the programs count, with and without everything else that
+Mono runs. The programs behave the same."""
 import json
 import os
 import re
@@ -54,7 +54,7 @@ def check_counts(sojourn, database, told):
 
 
 def check_endings(sojourn, database):
-    """Throw fails 6 times as deep for each of 160. An abort continues behind its handler."""
+    """Throw fails at 6 times the depth for each of 160. After an abort, the program continues behind the handler."""
     ended = {row["name"]: (row["ending"], row["calls"]) for row in sojourn.sql(database, ENDINGS)}
     check(ended == {"Counts:Throw(int)": ("unwound", 960), "Counts:Wait()": ("unwound", 1),
                     "Counts:Aborted()": ("unwound", 1)}, f"calls ended by {ended}")
@@ -82,8 +82,8 @@ def methods_are_recorded(sojourn):
     check_counts(sojourn, database, told)
     check_endings(sojourn, database)
     check_tree(sojourn, database)
-    # The runtime calls a finally block from functions above calls that have ended. These functions return after the
-    # block has taken their place.
+    # The runtime calls a finally block from its own functions, whose frames lie above calls that have ended. These
+    # functions return after the block has replaced them.
     everything, done = recorded(sojourn, command, "all.db", ["--libs"])
     check((done.returncode, done.stdout) == (3, alone.stdout), f"--libs: it did otherwise: {done}")
     check_counts(sojourn, everything, told)
@@ -126,7 +126,7 @@ ECMA_KEY = bytes.fromhex("00000000000000000400000000000000")
 
 
 def classes_under(sojourn, library, options):
-    """Only methods of some classes of a library are recorded, which is loaded by its path."""
+    """Records only methods of some classes of a library that is loaded by its path."""
     database = sojourn.path("spaces.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -140,7 +140,7 @@ def classes_under(sojourn, library, options):
 
 
 def what_is_the_system_s_is_left_out(sojourn):
-    """Chooses assemblies by the key that they are signed with, and by prefixes, which can be changed."""
+    """Selects assemblies by the key that they are signed with, and by prefixes, which can be changed."""
     source, key = os.path.join(SAMPLES, "Spaces.cs"), sojourn.path("ecma.pub")
     with open(key, "wb") as file:
         file.write(ECMA_KEY)
@@ -181,7 +181,7 @@ FUNCTION_TXT = [
     ("Npc:Meet(Npc@ID,null,System.Double[6])", "null"),
     ("Npc:Plain(-5,true,18446744073709551615)", "'y'"),
     ("Npc:Swap(41)", "-"),
-    ("Npc:Take(0)", "-"), # what lies there when it is entered
+    ("Npc:Take(0)", "-"), # the register's value at the entry
     ("Npc:Fail(7)", "!System.InvalidOperationException"),
 ]
 
@@ -213,8 +213,8 @@ def values_are_in_function_txt(sojourn):
 
 
 def rules_about_missing_parameters_take_no_place(sojourn):
-    """There are more rules than places of a method. Rules for parameters that it does not have leave their place to
-    its result."""
+    """There are more rules than slots of a method. Rules for parameters that the method does not have use no slot,
+    so its result has one."""
     rules = [f"Npc:*({position}:int)" for position in range(1, 9)] + ["Npc:*(result:int)"]
     database, done = recorded(sojourn, ["mono", sojourn.path("Values.exe")], "crowded.db",
                               [part for rule in rules for part in ("--value", rule)])

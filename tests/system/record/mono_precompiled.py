@@ -1,5 +1,5 @@
-"""Methods that were compiled ahead of time: those of a library are recorded as often as they are called, also in
-threads that throw and collect. Methods that cannot be recorded are listed with the reason and the remedy."""
+"""Methods that were compiled ahead of time. Methods of a library are recorded as often as they are called, also in
+threads that throw and collect garbage. Methods that cannot be recorded are listed with the reason and the remedy."""
 import os
 import subprocess
 import sys

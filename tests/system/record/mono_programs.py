@@ -1,5 +1,5 @@
-"""Mono programs of Debian, with every method of theirs and of the framework recorded: the compiler on a large source,
-the disassembler, the interactive shell and xbuild. They behave as without us."""
+"""Records every method of Debian's Mono programs and of the framework: the compiler on a large source, the
+disassembler, the interactive shell and xbuild. The programs behave as without Sojourn."""
 import os
 import re
 import subprocess
@@ -30,7 +30,7 @@ def large_source(path, classes):
 
 
 def both(sojourn, name, command, options=("--libs",), normalise=lambda text: text):
-    """Alone and recorded; returns the calls by method."""
+    """Runs the command alone and recorded. Returns the calls by method."""
     database = sojourn.path(name + ".db")
     alone = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
                            stdin=subprocess.DEVNULL)
@@ -72,7 +72,8 @@ def the_compilers_version_line_by_line(sojourn):
 
 
 def the_disassembler(sojourn):
-    """A native program that contains the runtime's reader of assemblies, and has no methods of its own."""
+    """The disassembler is a native program. It contains the runtime's reader of assemblies and has no managed
+    methods."""
     program = sojourn.path("Counts.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Counts.cs"), f"-out:{program}"], check=True,
                    timeout=PATIENCE_S)
@@ -80,7 +81,7 @@ def the_disassembler(sojourn):
 
 
 def the_shell(sojourn):
-    """The shell compiles its input into assemblies that no file describes."""
+    """The shell compiles its input into assemblies that are in no file."""
     text = "var all = new System.Collections.Generic.List<int> { 3, 1, 2 }; all.Sort(); string.Join(\"+\", all);"
     found = both(sojourn, "csharp", ["csharp", "-e", text], MANAGED)
     check(found.get("Mono.CSharpShell:Evaluate(string)", 0) > 0 or

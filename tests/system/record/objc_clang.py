@@ -48,7 +48,8 @@ def messages(sojourn, database):
 
 
 def without_made(expected):
-    """The name of ClangMade if the program ended before the recorder could ask for it."""
+    """Removes the class ClangMade from the expected names, and adds up the counts. If the program ended before the
+    recorder asked for its classes, the recorder does not know that name."""
     told = {}
     for name, count in expected.items():
         name = name.replace("ClangMade:", "")
@@ -69,7 +70,7 @@ def one_way(sojourn, program, way):
 
 
 def by_ancestor(sojourn, program):
-    """The ancestor of a class is in another module."""
+    """Selects a class by an ancestor that is in another module."""
     database = sojourn.path("ancestor.db")
     done, _ = sojourn.record([program], database, ["--libs", "--block-ms", "10000",
                                                   "--subclasses-of", "ClangShape"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Attaches to running Objective-C programs and detaches repeatedly, and restores a rebound dispatcher. Code and
-references to the dispatcher are the same as before, and the program does not notice.
+"""Attaches to running Objective-C programs, detaches, and restores a rebound dispatcher, several times. Code and
+references to the dispatcher are the same as before, and the program behaves the same.
 
 objc_take_out.py BUILD_FOLDER (SJ_LONG=1: 100 rounds, of a program that never sleeps; both programs)
 """
@@ -21,7 +21,7 @@ LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
             "WHERE name GLOB '[-+][[]*'")
 CALLED = "SELECT function_id FROM function_stats JOIN functions USING (function_id) WHERE name GLOB '[-+][[]*'"
-WAIT = ["--block-ms", "10000"]  # on a busy machine, too, nothing is dropped
+WAIT = ["--block-ms", "10000"]  # prevents dropped calls on a busy machine
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
 
@@ -68,7 +68,7 @@ def methods_late(sojourn, program, rounds):
         messages += found
     check_accounts(sojourn, database)
     after = look(process.pid)
-    for state in (before, after):  # it starts and ends threads all the time, signals blocked
+    for state in (before, after):  # the program starts and ends threads all the time, with signals blocked
         state.pop("threads"), state.pop("masks")
     check_same(before, after, code, code_bytes(process.pid), f"after {rounds} rounds")
     process.send_signal(signal.SIGTERM)
@@ -78,7 +78,7 @@ def methods_late(sojourn, program, rounds):
 
 
 def made_classes_are_learnt(sojourn, program):
-    """The class that the program creates has its name as a receiver while the program runs."""
+    """A class that the program creates at run time has its name as a receiver while the program runs."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("made.db")
     wait_for_library(process)
@@ -120,7 +120,7 @@ def dispatcher_slots(pid):
 
 
 def owners(pid, slots):
-    """Returns the modules that the references point to."""
+    """Returns the modules that the references point into."""
     ranges = [(low, high, path) for low, high, _, path in mappings(pid)]
     return {
         next((os.path.basename(path) for low, high, path in ranges if low <= value < high), "?")
@@ -144,7 +144,7 @@ def wait_until_bound(recorder):
 
 
 def dispatch_given_back(sojourn, program):
-    """The recorder is killed; `detach` removes everything."""
+    """The recorder is killed, and `detach` then removes everything."""
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("given-back.db"), "--objc",
                "dispatch", "--libs", "--when-full", "drop", "--"]
     recorder = start(sojourn, program, 1000000, before=command)
@@ -187,7 +187,7 @@ def attach_for_receivers(sojourn, pid, database):
 
 
 def kept_bytes(pid):
-    """Returns the bytes in memory that Sojourn has left: its stubs, and their records before them."""
+    """Returns how many bytes of memory Sojourn has left: its stubs, and their records before them."""
     found = []
     with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
         for line in file:
@@ -217,7 +217,7 @@ def check_left(pid, slots, code):
 
 def dispatch_late(sojourn, program, rounds):
     """Rebinds and restores the dispatcher of a running program repeatedly, in turn with the other technique. One set
-    of stubs stays, which does not grow."""
+    of stubs stays in the program and does not grow."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("dispatch-late.db")
     wait_for_library(process)
@@ -234,7 +234,7 @@ def dispatch_late(sojourn, program, rounds):
             check(summary is not None and done.returncode == 0, f"{program}, round {number}: {done}")
         check(summary["left_bytes"] == 0, f"{program}, round {number}: {summary}")
         check_accounts(sojourn, database)
-        if technique == "dispatch":  # check_left reads what nobody has touched before
+        if technique == "dispatch":  # check_left reads memory that the program has not used before
             memory.append(kept_bytes(process.pid))
         check_left(process.pid, slots, code)
         check((technique == "dispatch") == (summary["message_stubs"] > 0), f"{number}: {summary}")
@@ -243,7 +243,7 @@ def dispatch_late(sojourn, program, rounds):
     output = process.communicate(timeout=PATIENCE_S)[0]
     check("FAILED" not in output, f"{program} went wrong when its dispatch was hooked:\n{output}")
     check(stubs[0] > 20, f"{program}: {stubs}")
-    # Methods that are new in a round get a stub each.
+    # A method that is new in a round gets one stub.
     check(max(memory) < 1 << 18, f"{program} keeps {memory} bytes")
     print(f"{program}: dispatch rebound late {rounds} times, {memory[0]} to {memory[-1]} bytes stay")
 
@@ -257,7 +257,8 @@ def ask(process, line, expected):
 
 
 def attach_dispatching(sojourn, pid, database, options):
-    """A recorder that has attached and keeps running."""
+    """Attaches, and waits until the program's references lead to the agent's dispatcher. Returns the running
+    recorder."""
     command = [sojourn.program, "attach", "-o", database, *options, *WAIT, str(pid)]
     recorder = subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True)
@@ -271,8 +272,8 @@ def attach_dispatching(sojourn, pid, database, options):
 
 
 def calls_outlive_dispatch(sojourn, folder):
-    """Calls that were dispatched during the recording return, and throw, after the agent was unloaded. Code that the
-    program kept still leads to its method, even if a recorder was killed."""
+    """Calls that were dispatched during the recording return, and throw, after the agent was unloaded. Code
+    addresses that the program kept still lead to their methods, even if a recorder was killed."""
     process = subprocess.Popen([os.path.join(folder, "objc_stay")], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True,
                                env=dict(sojourn.environment, HOME=sojourn.folder))

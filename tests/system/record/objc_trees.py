@@ -33,18 +33,18 @@ TECHNIQUES = {
 
 
 def plain_name(name):
-    """Names of methods patched in place have the defining class only, without the category."""
+    """Returns the name without the category: methods that are patched in place only have the defining class."""
     return re.sub(r"^(.\[)(?:[^ :]*:)?([^ (]*)(?:\([^)]*\))?", r"\1\2", name)
 
 
 def without_category(name):
-    """The receiver is kept."""
+    """Removes the category of the defining class from a name. The receiver stays."""
     return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
 
 
 def without_made(name):
-    """The class that the program creates is in neither: the program may have ended when the recorder asks for its
-    name (system.objc_take_out asks a running program)."""
+    """Removes the class that the program creates from names. The program may have ended before the recorder asks for
+    the name. system.objc_take_out tests it with a running program."""
     return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
 
 
@@ -52,8 +52,8 @@ RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted"
 
 
 def physical(sojourn, database):
-    """Returns the calls in the machine's order, which the program prints: a method that ends by a tail call has left
-    before its target enters."""
+    """Returns the calls in the order of their stack frames, which the program prints. The frame of a method that
+    ends by a tail call ends before the target enters."""
     rows = sojourn.sql(database, PHYSICAL)
     jumped = {row["tail_caller_id"] for row in rows}
     depths = {None: -1}
@@ -77,8 +77,8 @@ def recorded(sojourn, database, rename):
 
 
 def columns_tell(sojourn, database, label):
-    """The view splits names, counts inherited methods as entered, and measures a thread from its first entry to its
-    last exit."""
+    """The view splits names and counts inherited methods as entered. It measures a thread from its first entry to
+    its last exit."""
     rows = sojourn.sql(
         database, "SELECT DISTINCT kind, receiver, class, selector FROM methods "
         "JOIN function_stats USING (function_id) WHERE selector = 'recurse:'"
@@ -107,7 +107,7 @@ def columns_tell(sojourn, database, label):
 
 
 def dispatch_tells(sojourn, database, label):
-    """Methods have the category that defines them, and only called methods are stored."""
+    """Methods have the category that defines them. Only methods that were called are stored."""
     rows = sojourn.sql(
         database, "SELECT category FROM methods JOIN function_stats USING (function_id) "
         "WHERE receiver = 'SmpDerived' AND selector = 'classInCategory'")
@@ -155,7 +155,7 @@ def one_torture(sojourn, program, technique):
 
 
 def one_filter(sojourn, program, options, expected):
-    """The recorded messages of all modules belong to these methods, and no other method is patched."""
+    """The recorded messages of all modules have only the expected methods, and no other method is patched."""
     database = sojourn.path("filter.db")
     if os.path.exists(database):
         os.unlink(database)
@@ -199,7 +199,7 @@ def filters(sojourn, program):
 
 
 def gnustep_tools(sojourn):
-    """(command, files that it writes) of tools that need no daemon."""
+    """Returns pairs of a command and the files that it writes, for tools that need no daemon."""
     source, merged, xml = (sojourn.path(name) for name in ("a.plist", "merged.plist", "a.strings"))
     with open(source, "w", encoding="utf-8") as file:
         file.write(PLIST)
@@ -260,7 +260,7 @@ def one_tool(sojourn, command, files, technique):
     traced = outcome(recorded_run, files)
     check(plain == traced, f"{command} by {technique} differs:\n{plain}\n{traced}")
     check_accounts(sojourn, database)
-    # Methods that end by a tail call to a library function have left by then.
+    # Methods that end by a tail call to a library function have ended before that function runs.
     gaps = sojourn.sql(database, "SELECT reason, count(*) AS n FROM gaps WHERE reason <> 'waited' GROUP BY 1")
     check(not gaps, f"{command} by {technique} has gaps: {gaps}")
     methods = sojourn.sql(
@@ -269,7 +269,7 @@ def one_tool(sojourn, command, files, technique):
         "WHERE name LIKE '-[%' OR name LIKE '+[%'",
     )[0]["calls"]
     check(summaries[0]["calls"] > 0, f"{command} by {technique}: {summaries[0]}")
-    # gdomap is a C program among Objective-C ones.
+    # gdomap is a C program among Objective-C programs.
     check(methods > (100 if command[0] != "gdomap" else -1),
           f"{command} by {technique}: {methods} messages: {summaries[0]}")
     print(f"{command[0]} by {technique}: {methods} messages of {summaries[0]['calls']} calls")
@@ -284,7 +284,7 @@ CHOSEN = {
 
 
 def programs():
-    """(program, techniques) pairs."""
+    """Returns pairs of a program and the techniques to test it with."""
     if not LONG:
         return CHOSEN.items()
     every = [f"{level}/{name}" for level in ("O0", "O2")

@@ -47,7 +47,7 @@ def programs(sojourn, samples, workloads):
 
 @contextlib.contextmanager
 def one_core():
-    """Keeps this process and its children on one core, which busy loops share."""
+    """Binds this process and its children to one core, and starts busy loops on that core."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_LOOPS)]

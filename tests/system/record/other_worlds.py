@@ -61,7 +61,7 @@ def other_root(sojourn, samples):
 
 
 def fixed_addresses(sojourn):
-    """If addresses are not random, the recorder's arena lies right below the libraries."""
+    """If addresses are not random, the recorder's arena lies directly below the libraries."""
     database = sojourn.path("fixed.db")
     done = subprocess.run(["setarch", "-R", sojourn.program, "record", "--quiet", "-o", database, "--libs", "--module",
                            "*libsqlite3*", "--", "sqlite3", ":memory:", "SELECT 1"],
@@ -128,7 +128,7 @@ def limited(sojourn, limit, command):
 
 def own_limits(sojourn):
     """The recorder raises its limit of descriptors, and the program keeps its own limit. If a limit is too low, the
-    recorder ends with the name of the limit, and with the command that sets it for the program alone."""
+    recorder ends with the name of the limit. It also names the command that sets the limit for the program alone."""
     done = limited(sojourn, "-Sn 16", ["perl", "-e", "exec 'sh', '-c', 'ulimit -Sn'"])
     check((done.returncode, done.stdout, done.stderr) == (0, "16\n", ""), f"few descriptors: {done}")
     done = limited(sojourn, "-n 16", ["echo", "no"])
@@ -155,8 +155,7 @@ def other_user(sojourn, samples):
 
 
 def forked(sojourn, samples):
-    """A process that changes its root or its user is recorded further. Children that it forks afterwards are
-    reported."""
+    """A process that changes its root or its user is still recorded. Children that it forks afterwards are reported."""
     root = sojourn.path("empty")
     os.mkdir(root, 0o755)
     for how, why in [("root", "under a root directory without the agent or the recorder"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Debian program is recorded by one command: a library of its own source package counts as the program, whatever
-its name (libcrypto of openssl); libraries of others, libc and excluded ones do not. own_libraries.py BUILD_FOLDER
+"""One command records a Debian program with the libraries of its own source package, whatever their names (libcrypto
+of openssl). Libraries of other packages, libc and excluded libraries are not recorded. own_libraries.py BUILD_FOLDER
 """
 import os
 import sys
@@ -13,7 +13,7 @@ COUNTS = """SELECT m.path AS path, coalesce(sum(calls), 0) AS calls FROM modules
 
 
 def modules(sojourn, name, options, command):
-    """The calls of each module, by its file name."""
+    """Returns the calls of each module by its file name."""
     database = sojourn.path(f"{name}.db")
     sojourn.run(["record", "-q", *options, "-o", database, "--", *command], check=True, capture_output=True, text=True)
     check_accounts(sojourn, database)
@@ -25,7 +25,7 @@ def run(sojourn, _):
     found = modules(sojourn, "openssl", [], digest)
     check(set(found) == {"openssl", "libcrypto.so.3", "libssl.so.3"}, f"{found}")
     check(found["openssl"] > 0 and found["libcrypto.so.3"] > 100, f"{found}")
-    # A program that uses the same library does not own it.
+    # A program that uses the library of another package does not own it.
     found = modules(sojourn, "shell", [], ["sh", "-c", "sqlite3 :memory: 'SELECT 1' && curl --version"])
     check(found["libsqlite3.so.0"] > 0 and found["libcurl.so.4"] > 0, f"{found}")
     check("libcrypto.so.3" not in found and "libz.so.1" not in found and "libc.so.6" not in found, f"{found}")

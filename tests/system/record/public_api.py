@@ -82,7 +82,8 @@ def slow_frames_are_seen(sojourn, program):
 
 
 def gates_of(pid):
-    """Returns executable memory of no file: the trampolines that calls use once a process was attached to."""
+    """Returns executable memory that belongs to no file: the trampolines that calls use once the process was
+    attached to."""
     return [(low, high) for low, high, protection, path in mappings(pid)
             if "x" in protection and not path]
 

@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, check_accounts, main
 
 PROCESSES = 6
-# Prints which of its mappings are files of stubs, and does a little work.
+# Prints which of its mappings are files of stubs, and works for a short time.
 PROGRAM = ('open my $maps, "<", "/proc/self/maps"; my $found = grep { /[.]plan[.]stubs/ } <$maps>;'
            ' my $sum = 0; $sum += $_ for 1 .. 100; print "$found $sum\\n"')
 BY_PROCESS = ("SELECT t.process_number, count(*) AS calls FROM calls c JOIN functions f USING (function_id)"

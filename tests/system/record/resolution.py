@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times of calls lie at the steps that the policy asks for, and the session names the step. Order, counts and
-containment equal those of exact times. resolution.py BUILD_FOLDER PROGRAM"""
+"""Times of calls are multiples of the step that the policy asks for, and the session names the step. Order, counts
+and containment equal those of exact times. resolution.py BUILD_FOLDER PROGRAM"""
 import os
 import sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Handlers of a recorded program see the program's own instructions. Each single-stepped place of stubs and probes
-maps to a place of the program and can be unwound to main. Handlers can repair faults, redirect them and throw.
-Attach and detach keep the program's own handlers in the kernel. signal_places.py BUILD_FOLDER SAMPLES"""
+"""Signal handlers of a recorded program see the program's own instructions. The test single-steps stubs and probes:
+each place maps to a place of the program and can be unwound to main. Handlers can repair faults, redirect threads
+and throw. Attach and detach keep the program's own handlers in the kernel. signal_places.py BUILD_FOLDER SAMPLES"""
 import json
 import os
 import re
@@ -14,14 +14,15 @@ from attaching import attach, check_left, code_bytes
 from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main, wait_for
 
 STEPPED = ([], ["--profile"], ["--library-calls"])
-# Probes of counted calls try again if a handler's records came in between, so not every instruction is stepped.
+# A probe of a counted call tries again if a handler's records came in between. So the test does not step through every
+# instruction of these.
 THROWN = (*STEPPED, ["--clock", "adaptive"])
 FAULTS = ([], ["--zombies", "heap"])
-# The functions that are stepped through. An unwinder that is part of the program is not recorded.
+# The functions that are stepped through. An unwinder that is linked into the program is not recorded.
 TINY = ["--function", "leaf", "--function", "middle"]
 
 
-# These unwind through the recorder's slow path, too. By default the C library's backtrace() is enough for that.
+# Unwinders that unwind through the recorder's slow path, too. By default the C library's backtrace() suffices for that.
 UNWINDERS = ("static", "musl", "libunwind", "llvm")
 
 
@@ -49,8 +50,8 @@ def test_recorded(sojourn, samples):
 
 
 def test_recorder_interrupted(sojourn, samples):
-    """Handlers that interrupt the recorder's own code see the program's places and registers. They may leave the
-    code, and later calls are recorded."""
+    """Handlers interrupt the recorder's own code. They see the program's places and registers. A handler may leave
+    that code, and later calls are still recorded."""
     policy = sojourn.path("library.json")
     values = [{"name": "numerator", "function": "libc.so.6!ldiv", "argument": 1, "as": "long"},
               {"name": "quotient", "function": "libc.so.6!ldiv", "result": True, "as": "long"}]
@@ -89,7 +90,8 @@ def test_ends(sojourn, samples):
 
 
 def test_ends_of_library(sojourn, samples):
-    """If a stack ends below the first library call of a thread, the handler sees the library's function."""
+    """If a stack ends below the first library call of a thread, the handler sees an address in the library's
+    function."""
     command = [os.path.join(samples, "signal_places"), "library_ends"]
     done, _ = sojourn.record(command, sojourn.path("library_ends.db"), LIBRARY)
     check((done.returncode, done.stdout) == (0, b"ends: ended 1, outside 0\n"), f"{done}")
@@ -152,12 +154,13 @@ def start_attach(sojourn, pid, options=()):
 
 
 def test_action_under_way(sojourn, samples):
-    """A handler gets a gate although the thread was about to make the system call when the recorder attached."""
+    """The recorder attaches while a thread is about to make the system call that registers a handler. The handler
+    gets a gate all the same."""
     with subprocess.Popen([os.path.join(samples, "action_under_way")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         check(process.stdout.readline() == b"stopped\n", "it does not stop")
         before = code_bytes(process.pid)
         with start_attach(sojourn, process.pid) as recorder:
-            # The hooks are written while the threads are stopped, and they continue after all is done.
+            # The recorder writes the hooks while all threads are stopped. They continue after it has finished.
             wait_for("hooks", lambda: any(code_bytes(process.pid).get(key) != code for key, code in before.items()))
             process.stdin.write(b"\n")
             process.stdin.flush()
@@ -205,7 +208,8 @@ def frames_by_gdb(*arguments):
 
 
 def check_frames(sojourn, pid, program, what):
-    """gdb unwinds from a handler that has interrupted a stub to main, in the process and in its core file."""
+    """Checks that gdb unwinds to main from a handler that has interrupted a stub, in the process and in its core
+    file."""
     core = sojourn.path("core")
     for arguments in (["-ex", f"generate-core-file {core}", "-p", str(pid)], [program, core]):
         frames, done = frames_by_gdb(*arguments)
@@ -224,8 +228,8 @@ def test_debugger(sojourn, samples):
 
 
 def hold_and_leave(sojourn, samples, is_debugged):
-    """A handler that the C library does not know, with its own restorer, has interrupted a stub. It returns there
-    when the recording is over."""
+    """A handler with its own restorer, which the C library does not know, interrupts a stub. It returns there when
+    the recording is over."""
     command = [os.path.join(samples, "signal_places"), "held"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         check(process.stdout.readline() == b"ready\n", "it does not begin")

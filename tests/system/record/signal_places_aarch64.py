@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""system.signal_places for AArch64, run by the emulator. The programs and their output are the same.
+"""Does the same as system.signal_places for AArch64, in the emulator, with the same programs and output.
 signal_places_aarch64.py BUILD_FOLDER SAMPLES"""
 import json
 import os
@@ -18,7 +18,7 @@ SITUATIONS = (("signal_places", "step", []), ("signal_places", "raw", ["--clock"
 
 
 def test_places(sojourn, samples):
-    """Checks what handlers see, where they lead, and what unwinders find, as on this machine."""
+    """Checks what handlers see, where they redirect threads to, and what unwinders find, as on x86-64."""
     for name, word, options in SITUATIONS:
         wanted = subprocess.run([os.path.join(samples, "signal_places"), word], capture_output=True, check=False)
         done, summary = sojourn.record([os.path.join(samples, "emulated", name), word], sojourn.path("places.db"), options)
@@ -37,7 +37,8 @@ def test_thrown(sojourn, samples):
 
 
 def test_ends(sojourn, samples):
-    """If the values of a call need more stack than there is, the fault is just below the caller's stack."""
+    """If the values of a call need more stack than there is, the address of the fault is just below the caller's
+    stack frame."""
     policy, database = sojourn.path("values.json"), sojourn.path("ends.db")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "values": [{"name": "kept", "function": "leaf", "argument": 1, "as": "long"}]}, file)
@@ -48,8 +49,8 @@ def test_ends(sojourn, samples):
 
 
 def test_first_call(sojourn, samples):
-    """A thread whose first recorded call meets the end of its stack loses no later call, whether values are recorded,
-    or calls may be counted, or neither."""
+    """The first recorded call of a thread reaches the end of its stack. No later call is lost, whether values are
+    recorded, calls may be counted, or neither."""
     for options in ([], ["--value", "leaf(long)"], ["--clock", "adaptive"]):
         database = sojourn.path("first_call.db")
         done, summary = sojourn.record([os.path.join(samples, "emulated/signal_places"), "ends"], database,

@@ -74,7 +74,7 @@ def make_old_kernel():
 
 
 def test_sizes(sojourn, program):
-    """Tests sizes from none to the full size: 1 MiB buffers for 24 threads."""
+    """Tests sizes from 16 KiB to 64 MiB. 24 threads with buffers of 1 MiB fit only into the largest."""
     check_sizes(sojourn, program, ("16k", "192k", "296k", "512k", "1m", "3m", "64m"))
 
 
@@ -104,7 +104,7 @@ def check_sizes(sojourn, program, sizes, **options):
 
 
 def test_flight(sojourn, program):
-    """Calls that no dump holds do not count as lost. The reason why events did not fit is reported."""
+    """Calls that are in no dump do not count as lost. The reason why events did not fit is reported."""
     with shared_memory(sojourn, "3m"):
         done, summary = sojourn.record([program, str(THREADS), str(40 * CALLS)], sojourn.path("flight.db"),
                                        ["--flight", "--when-full", "drop"])
@@ -163,7 +163,7 @@ def attach_by_device(collector, device, policy, pid):
 
 
 def wait_until_whole(collector, session):
-    """Waits until everything is stored. Returns the session and its dumps."""
+    """Waits until the session is stored completely. Returns its state and its counts of calls."""
     rows = f"FROM sessions WHERE session_id IN (SELECT session_id FROM sessions WHERE lower(hex(uuid)) = '{session}')"
     wait_for("the end of the session", lambda: collector.sql(
         f"SELECT 1 {rows} AND sent_calls IS NOT NULL AND stored_blocks >= sent_blocks"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`report` shows the file and line of functions if debug data of the recorded build are on this machine, in the
-program or apart from it. Otherwise it shows nothing.
+"""`report` shows file and line of functions if debug data of the recorded build are on this machine, in the program
+or in a separate file. Otherwise it shows neither.
 
 source_lines.py BUILD_FOLDER
 """
@@ -52,7 +52,7 @@ def apart_and_gone(sojourn, source):
     os.mkdir(debug)
     subprocess.run(["objcopy", "--only-keep-debug", program, os.path.join(debug, "stripped.debug")],
                    check=True, timeout=PATIENCE_S)
-    # the symbol table stays, for the names
+    # the symbol table stays, because it has the names
     subprocess.run(["objcopy", "--strip-debug", "--add-gnu-debuglink",
                     os.path.join(debug, "stripped.debug"), program], check=True, timeout=PATIENCE_S)
     database = sojourn.path("stripped.db")

@@ -98,7 +98,7 @@ def build(folder, compiler, options, first=FIRST, second=SECOND):
 
 
 def test_type_units(sojourn, compilers):
-    """Tests types in units of their own, without splitting."""
+    """Tests types in units of their own, in debug data that are not split."""
     program, sources = sojourn.path("whole"), []
     for name, text in (("first", FIRST), ("second", SECOND)):
         sources.append(sojourn.path(name + ".cpp"))
@@ -151,7 +151,7 @@ def test_forms(sojourn, compilers):
 
 
 def test_debug_file(sojourn):
-    """The package lies beside the separate debug file, which has the skeletons. The own file of one unit still
+    """The package is beside the separate debug file, which has the skeleton units. The .dwo file of one unit still
     exists."""
     folder = sojourn.path("package")
     program, files = build(folder, "g++", ["-gdwarf-4"])
@@ -195,7 +195,7 @@ def test_other_build(sojourn):
 
 
 def index_of(package):
-    """Returns the offset of the index in the file."""
+    """Returns the bytes of the package, and the offset of the index in them."""
     with open(package, "rb") as file:
         data = file.read()
     return data, data.index(read_sections(package)[".debug_cu_index"])

@@ -1,5 +1,5 @@
-"""A debugger steps through a recorded program and detaches. The program lives on: the trap flag does not come back
-with flags that were saved while the debugger stepped."""
+"""A debugger steps through a recorded program and detaches. The program keeps running: flags that were saved while
+the debugger stepped do not set the trap flag again when they are restored."""
 import os
 import sys
 

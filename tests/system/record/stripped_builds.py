@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A comparison states only what it knows. Functions of stripped builds are matched by their code, or reported as
-not matched. Call counts that never vary are exact, and the number of sessions needed is reported.
+"""A comparison of stripped builds matches functions by their code, or reports that it found no match. Call counts
+that never vary are exact. The comparison names the number of sessions that it needs.
 
 stripped_builds.py BUILD_FOLDER
 """

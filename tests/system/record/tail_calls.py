@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Calls that end by a jump to another hooked function are shown as its callers. Their stack frames end when that
-function's frame begins. tail_calls.py BUILD_FOLDER SAMPLE... FORMS FORMS_AARCH64"""
+"""If a call ends by a jump to another hooked function, it is shown as the caller of that function. Its stack frame
+ends when that function's frame begins. tail_calls.py BUILD_FOLDER SAMPLE... FORMS FORMS_AARCH64"""
 import os
 import re
 import subprocess
@@ -33,7 +33,8 @@ FORM_NAME = re.compile("jump_|through_|to_|from_|packed$")
 
 
 def jumps(rows, program):
-    """Returns the counts of tail calls. The caller continues until the callee ends, but its frame does not."""
+    """Returns the counts of tail calls by caller and callee. Checks that the caller's call lasts until the callee
+    ends, and that its stack frame does not."""
     calls = {row["call_id"]: row for row in rows}
     found = {}
     for row in rows:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Calls end by jumps, and SQL returns which function called which in the source. The rows equal what follows from
-the stack frames alone. Trees, sums, triggers and exports use the relation, and the counts are those of the machine.
+"""Calls end by jumps. SQL returns the caller of each call as in the source, and the rows equal what follows from the
+stack frames alone. Trees, sums, triggers and exports use this relation. The counts are those of the machine's calls.
 
 tail_relations.py BUILD_FOLDER SAMPLE (SJ_LONG=1: a chain of 10 million)
 """
@@ -52,7 +52,7 @@ class Frames:
     def __init__(self, rows, jumps):
         self.jumps = jumps
         self.last = {}  # the last frame of a caller
-        self.chains = {}  # by caller: the calls that its last frame represents, the outermost first
+        self.chains = {}  # by caller: the calls that its last stack frame stands for, outermost first
         self.heads = {}  # by caller: how many of them stay until the end of the chain
         self.parent = {}
         self.tail_caller = {}
@@ -95,7 +95,7 @@ class Frames:
 
 
 def sums_follow(sojourn, database, rows):
-    """The aggregates are the sums of the calls."""
+    """Checks that the aggregates are the sums of the calls."""
     totals = collections.Counter()
     counts = collections.Counter()
     for row in rows:
@@ -148,7 +148,7 @@ def relations(sojourn, program):
 
 
 def long_chain(sojourn, program):
-    """A chain of any length is a few paths and a shallow stack, and each call is counted."""
+    """A chain of any length gives a few call paths and a shallow stack, and each of its calls is counted."""
     database = record(sojourn, program, ROUNDS)
     counts = {row["name"]: row["calls"] for row in sojourn.sql(
         database, "SELECT name, calls FROM function_stats JOIN functions USING (function_id)")}
@@ -164,7 +164,7 @@ def long_chain(sojourn, program):
 
 
 def triggers(sojourn, program):
-    """A call is slow if it is slow in the source, although its frame ends at once."""
+    """A call that is slow in the source fires the trigger, although its stack frame ends at once."""
     path = sojourn.path("slow.json")
     for name in ("tail_outer", "machine_run", "state_a"):
         policy = {"policy": 1, "triggers": [{"on": "slow_call", "function": name, "longer_than": "1us",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Memory of threads: the bytes that each thread allocates and frees equal the program's count in its own malloc,
-whichever functions are recorded. They are stored by thread, by step and by block. What forked children do does not
+whichever functions are recorded. They are stored by thread, by step and by block. Memory of forked children does not
 count for their parent. Without the option nothing is stored.
 
 thread_memory.py BUILD_FOLDER

@@ -1,5 +1,5 @@
-"""Threads have stacks without guard pages, so that the mapping of one stack is followed directly by the next. They
-keep running under a recorder that makes them wait: it reads no page that another thread has protected."""
+"""Threads have stacks without guard pages, so their mappings adjoin. The threads keep running under a recorder that
+makes them wait. The recorder reads no page that another thread has protected."""
 import os
 import sys
 

@@ -106,7 +106,7 @@ def sections(program, name):
 
 
 def test_damaged(sojourn):
-    """Whatever the debug data contain, the program is recorded."""
+    """The program is recorded, whatever the damaged debug data contain."""
     source, program, damaged = sojourn.path("plain.c"), sojourn.path("plain"), sojourn.path("damaged")
     numbers = random.Random(7)
     subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
@@ -125,9 +125,9 @@ def test_damaged(sojourn):
 
 
 def test_endless(sojourn):
-    """Types have 64 members, each of 64, and so on, so nothing can visit all of them. After a limit their values,
-    and the values behind them, are reported as unknown. Compilers cannot visit them either, so they compile
-    pointers. The test then turns each pointer into another name of the type that it points to."""
+    """A type has 64 members, each of which has 64 members, and so on, so no reader can visit all of them. Behind a
+    limit, values are reported as unknown. Compilers cannot visit them either, so the test compiles pointers. It then
+    turns each pointer into another name of the type that it points to."""
     assembly, program = sojourn.path("endless.s"), sojourn.path("endless")
     members = ", ".join(f"*m{i}" for i in range(64))
     for language, kind in (("c", "struct"), ("c", "union"), ("c++", "struct")):

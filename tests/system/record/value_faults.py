@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Values under harm: pointers to pages that another thread unmaps, beyond the end of a file, to a device's memory,
-and to guarded and impossible addresses. Texts change in other threads and have no end. Signal handlers run on small
-stacks, and coroutines on their own. The program behaves as by itself, and each recorded text was there, or none is
-recorded.
+"""Values that are hard to read: pointers to pages that another thread unmaps, beyond the end of a file, to a
+device's memory, and to guarded or impossible addresses. Other threads change texts, and some texts have no end.
+Signal handlers run on small stacks, and coroutines on their own. The program behaves as without Sojourn. Each
+recorded text was there at some moment, or none is recorded.
 
 value_faults.py BUILD_FOLDER
 """

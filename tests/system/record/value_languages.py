@@ -19,13 +19,13 @@ from value_types import SCALARS, STRUCTURES, literal, record
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 FUNCTIONS = 45 if IS_LONG else 14
 MOST_PARAMETERS = 6
-MOST_WORDS = 12  # words in registers and on the stack that arguments are surely recorded from
+MOST_WORDS = 12  # words in registers and on the stack from which arguments are recorded in any case
 CXX_SCALARS = {**SCALARS, "shade": ("%s", "name_of({})")}
 WORDS = {"large": 4, "std::string_view": 2, **{name: 2 for name in STRUCTURES if name != "large"}}
 RETURNED = {**STRUCTURES, "held": [("a", "int"), ("b", "double")]}  # these results are recorded field by field
-SURE_OF_RESULT = 3  # up to this many parameters with all fields leave slots for those of a result
+SURE_OF_RESULT = 3  # with up to this many parameters, enough slots are left for all fields of a result
 TEXTS = ("std::string", "const std::string &", "std::string_view")
-LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")}  # these lead to a structure
+LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")}  # these point to a structure
 CXX_HEAD = sample_text("values/languages_head.h") + "".join(f"struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }};\n"
               for name, fields in STRUCTURES.items())
 
@@ -129,8 +129,8 @@ class CxxSignature:
         return text + "    return result;\n}\n"
 
     def told(self, compiler, level):
-        """Returns the names of values that must be recorded. Values at the places of the calling convention must
-        all be recorded, except those that optimized code has split."""
+        """Returns the names of values that must be recorded: all values at the places of the calling convention,
+        except those that optimized code has split."""
         words = self.is_method + (self.result in ("large", "held", "std::string"))
         names = {"result"} if self.result in CXX_SCALARS else set()
         if len(self.kinds) <= SURE_OF_RESULT:

@@ -49,7 +49,7 @@ def values(sojourn, database, name):
 
 
 def test_rules(sojourn):
-    """Each of 256 functions has a rule, and every rule has conditions. A function without a rule has no values."""
+    """Each of 256 functions has a rule with conditions. A function without a rule has no values."""
     names = [f"ruled_{i:03}" for i in range(257)]
     source = "".join(f"__attribute__((noipa)) int {name}(int a) {{ return a + {i}; }}\n" for i, name in enumerate(names))
     source += f"int main(void) {{ int sum = 0; for (int i = 0; i < 3; i++) {{ {''.join(f'sum += {n}(i);' for n in names)} }} return sum == 0; }}"
@@ -126,7 +126,7 @@ def test_texts(sojourn):
 
 
 def check_calls(sojourn, program):
-    """The agent makes one system call for each text of the heap, and none for literals."""
+    """The agent makes one system call for each text on the heap, and none for literals."""
     trace = sojourn.path("trace")
     options = ["--value", "on_heap(text:str[4096])", "--value", "literal(text:str)"]
     subprocess.run(["strace", "-f", "-qq", "-e", "trace=process_vm_readv", "-o", trace, sojourn.program, "record", "-q",

@@ -163,7 +163,8 @@ def other_places(sojourn):
 
 
 def told_of_running(sojourn, here, there):
-    """Tests a process that runs another file than the one at its path here, as in a container."""
+    """True if the recorder warns about a process that runs the file `there`. On this machine, the path of that
+    process has the file `here`, as for a process in a container."""
     path = sojourn.path("running")
     shutil.copy(here, path)
     other = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount --bind {there} {path} && exec {path} 60"])

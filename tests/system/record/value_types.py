@@ -17,7 +17,7 @@ from sojourn_testing import check, main, sample_text
 from value_testing import record
 FUNCTIONS = 130 if os.environ.get("SJ_LONG") == "1" else 14
 STACK_WORDS = 7  # words of the stack that arguments are recorded from
-MOST_NAMED = 15  # values of arguments that a function can have
+MOST_NAMED = 15  # values that arguments of a function can have
 # C type: the format of its value, and the printed expression
 SCALARS = {"int": ("%d", "{}"), "unsigned": ("%u", "{}"), "long": ("%ld", "{}"),
            "unsigned long": ("%lu", "{}"), "signed char": ("%d", "{}"), "unsigned char": ("%d", "{}"),
@@ -115,7 +115,7 @@ class Signature:
         return text + self.show_all("result", self.result, "result") + "    return result;\n}\n"
 
     def stack_words(self):
-        """Returns the first stack word of each parameter, or None for a parameter in registers."""
+        """Returns the first stack word of each parameter, or None if the parameter is in registers."""
         if self.is_aarch64:
             return self.stack_words_aarch64()
         general, vectors, stack, words = int(self.result == "large"), 0, 0, []
@@ -131,8 +131,8 @@ class Signature:
         return words
 
     def stack_words_aarch64(self):
-        """Returns the same for AArch64. Once a value does not fit into the registers, no later value of its class
-        uses them."""
+        """Returns the same as stack_words for AArch64. Once a value does not fit into the registers, no later value
+        of its class uses them."""
         taken, stack, words = {"G": 0, "V": 0}, 0, []
         for kind in self.kinds:
             classes = CLASSES_AARCH64.get(kind, "V" if kind in ("float", "double") else "G")
@@ -150,7 +150,7 @@ class Signature:
 
     def named(self):
         """Returns the names of the values, up to the limits of a function and of the stack."""
-        names, behind = [], []  # names with their words on the stack, and the slots that they take
+        names, behind = [], []  # names with their words on the stack, and the slots that they need
         for index, (kind, word) in enumerate(zip(self.kinds, self.stack_words())):
             at = 0
             parts = STRUCTURES.get(kind, [(half, of) for half, of, _ in WIDE.get(kind, [])])
@@ -254,7 +254,7 @@ PARTS = sample_text("values/parts.c")
 
 
 def test_parts(sojourn):
-    """If the compiler has moved the rare part of a function elsewhere, the function begins at its first part."""
+    """If the compiler has moved the rare part of a function elsewhere, the function begins with its main part."""
     program = sojourn.path("parts")
     subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", program], input=PARTS, text=True, check=True)
     names = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Working and waiting: a program works, sleeps and waits for a lock. `report --waiting` and `tree --waiting` never
-show more for its functions, call paths and threads than the program measured between the moments before and after
-its calls, and show most of it.
+"""Working and waiting: a program works, sleeps and waits for a lock. It measures the time between the moments before
+and after its calls. `report --waiting` and `tree --waiting` never show more for its functions, call paths and
+threads, and show most of it.
 
 waits.py BUILD_FOLDER
 """
@@ -30,7 +30,7 @@ def test_functions(sojourn, database, measured):
         check(0 <= row["working_ns"] <= worked and 0 <= row["waiting_ns"] <= waited,
               f"{name}: {row}, measured {worked} and {waited}")
         check(row["working_ns"] + row["waiting_ns"] <= row["total_ns"], f"{row}")
-    # The sleep of one second and the wait for a lock are seen, whatever the machine does meanwhile.
+    # The samples show the sleep of one second and the wait for the lock, even on a busy machine.
     check(rows["rest"]["waiting_ns"] > SECOND, f"{rows['rest']}")
     check(rows["locked"]["waiting_ns"] > 2 * SECOND and rows["locked"]["working_ns"] < SECOND // 100, f"{rows['locked']}")
     check(rows["work"]["working_ns"] > 0 and rows["both"]["working_ns"] > 0, f"{rows}")
@@ -60,7 +60,7 @@ def test_threads(sojourn, database, measured):
     sums = collections.Counter()
     last = {}
     for row in rows:
-        # two clocks are read one after the other
+        # the two clocks are read one after the other
         check(row["from_ns"] >= last.get(row["n"], 0) - 100_000, f"steps overlap: {row}")
         last[row["n"]] = row["to_ns"]
         sums["cpu"] += row["cpu_ns"]

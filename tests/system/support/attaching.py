@@ -140,7 +140,7 @@ def copy_for_everybody(sojourn):
 
 
 def start_attach(sojourn, pid, database, options=()):
-    """Attaches in the background and waits until the recorder records."""
+    """Starts an attach in the background and waits until the recorder records."""
     process = subprocess.Popen(
         [sojourn.program, "attach", "--quiet", "-o", database, *options, str(pid)],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -170,8 +170,8 @@ def wait_until_recorded(sojourn, pid, recorder):
 
 
 def attach_until(sojourn, pid, database, is_enough, options=()):
-    """Attaches for longer and longer, each time into a new database, until is_enough(summary) is true. A machine
-    under load may run the process late. Every attach must work."""
+    """Attaches for longer and longer, each time with a new database, until is_enough(summary) is true. On a machine
+    under load the process may run late. Every attach must work."""
     for milliseconds in (30, 300, 3000, 30000, 300000):
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(database + suffix):

@@ -48,7 +48,8 @@ STARTS = 60
 SERVER_PATIENCE_S = 1200
 
 def lasting_port():
-    """Returns a port that the kernel does not give to a connection as its local port while the server is down."""
+    """Returns a port that the kernel never gives to a connection as its local port. So the port stays free while the
+    server is down."""
     while True:
         port = random.randrange(12000, 32000)
         with socket.socket() as probe:
@@ -132,7 +133,7 @@ class Node:
             check(False, f"{sql}: {refused.read().decode()}")
 
     def can(self, sql, settings, database="sojourn"):
-        """True if the server can answer a query with these settings."""
+        """True if the server answers a query with these settings."""
         try:
             with self.request(sql, database, settings) as answer:
                 return answer.read() != b""

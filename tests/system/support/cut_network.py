@@ -1,4 +1,4 @@
-"""A network between two programs that a test can cut. Both sides then lose their connections in the middle of the
+"""A network between two programs that a test can cut. Both programs then lose their connections in the middle of the
 data."""
 import contextlib
 import socket

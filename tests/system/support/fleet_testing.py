@@ -16,14 +16,14 @@ def free_port():
 
 
 def accepts_connections(port):
-    """True if a collector listens at the address. Its database has its tables by then."""
+    """True if a collector listens at the address. Its database then has its tables."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Collector:
-    """A collector server. On a TLS address that every machine could reach it requires tokens. On an address of this
-    machine only it requires none."""
+    """A collector server. It requires tokens at a TLS address that other machines could reach, and none at an
+    address of this machine only."""
 
     def __init__(self, sojourn, *options, host="0.0.0.0", name="lab", environment=None):
         self.sojourn = sojourn
@@ -120,7 +120,8 @@ class Device:
 
 
 def enrol_again(collector, device):
-    """Enrols a device again that has had a token: an invitation for this device works, another one does not."""
+    """Enrols a device again that has had a token. An invitation for this device works, and an invitation for another
+    device does not."""
     plain, own = (collector.sojourn.path(f"{device.name}.{kind}") for kind in ("plain", "own"))
     collector.device("--collector", collector.url, "invite", plain)
     collector.device("--collector", collector.url, "invite", own, device.name)

@@ -1,5 +1,5 @@
-"""Fresh roots of a distribution, for tests that install something. Each test changes a layer of its own above a root
-that stays in a cache.
+"""Fresh roots of a distribution, for tests that install packages. A root stays in a cache. Each test changes only
+its own layer above it.
 """
 import contextlib
 import hashlib
@@ -17,8 +17,8 @@ INSIDE = "SJ_INSIDE_NAMESPACES"
 
 
 def enter_namespaces():
-    """Runs this test again in mount, process, network and IPC namespaces of its own. All that the test mounts and starts
-    ends with them. Exits with 77 if this machine cannot do that."""
+    """Runs this test again in its own mount, process, network and IPC namespaces. Mounts and processes of the test
+    end with the namespaces. Exits with 77 if this machine cannot do that."""
     if os.environ.get(INSIDE):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
         return
@@ -34,8 +34,8 @@ def enter_namespaces():
 
 
 def cached_root(name, suite, mirror, packages=()):
-    """Returns the folder of a root with `packages`, which debootstrap makes once. Call it before enter_namespaces: it
-    may need the network."""
+    """Returns the folder of a root with `packages`. debootstrap makes it once. Call this before enter_namespaces,
+    because it may need the network."""
     key = hashlib.sha256(" ".join([suite, mirror, *sorted(packages)]).encode()).hexdigest()[:12]
     folder = os.path.join(CACHE, f"{name}-{key}")
     if os.path.isdir(folder):
@@ -50,7 +50,7 @@ def cached_root(name, suite, mirror, packages=()):
             print(f"skipped: debootstrap does not reach {mirror}")
             sys.exit(SKIPPED)
         check(made.returncode == 0, f"debootstrap: {made.stdout[-2000:]}{made.stderr[-2000:]}")
-        with contextlib.suppress(OSError):  # another test may have made it meanwhile
+        with contextlib.suppress(OSError):  # another test may have made the root meanwhile
             os.rename(making, folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -58,7 +58,7 @@ def cached_root(name, suite, mirror, packages=()):
 
 
 class Root:
-    """A root that a test may change. It ends with the test's namespaces."""
+    """A root that a test may change. The changes disappear with the test's namespaces."""
 
     def __init__(self, base, work):
         self.path = os.path.join(work, "root")
@@ -92,7 +92,7 @@ class Root:
                               stdin=subprocess.DEVNULL)
 
     def run(self, *words, code=0):
-        """Runs a command in the root. Returns what it prints."""
+        """Runs a command in the root. Returns its output."""
         ended = self.try_to(*words)
         check(ended.returncode == code, f"{words} exited {ended.returncode}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
         return ended.stdout

@@ -1,5 +1,5 @@
-"""Speaks SP byte by byte, and plays peers that attack a collector through its sockets. They never read answers,
-send thousands of frames of unknown devices, end handshakes in the middle and send or read byte by byte. They reset
+"""Speaks SP byte by byte, and simulates peers that attack a collector through its sockets. They do not read answers,
+send thousands of frames of unknown devices, end handshakes in the middle, and send or read byte by byte. They reset
 the connection at every byte, guess tokens and speak HTTP slowly. One device has a valid token and names sessions of
 another device."""
 import os

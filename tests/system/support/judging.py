@@ -26,7 +26,8 @@ def need(*programs):
 
 
 def options_of(modules):
-    """The options let a program wait, instead of dropping calls, if a machine under load delays the drain."""
+    """Returns options of `record`. With them a program waits, instead of dropping calls, if a busy machine delays
+    the drain."""
     return ["--max-bytes", "0", "--block-ms", "10000", *(word for glob in modules for word in ("--module", glob))]
 
 

@@ -44,8 +44,8 @@ class Lab:
         check(os.path.exists(self.database), f"record: {done.stderr}")
 
     def enrich(self):
-        """Adds marks and a gap to session 2, and a device of its own to session 3, so that every question has an
-        answer."""
+        """Adds marks, a gap and a finding to session 2, and a device of its own to session 3, so that every question
+        has an answer."""
         with sqlite3.connect(self.database) as database:
             stream, thread, first, last = database.execute(
                 "SELECT s.stream_id, t.number, s.first_enter_ns, s.last_leave_ns FROM streams s JOIN threads t USING (thread_id) "
@@ -69,7 +69,7 @@ class Lab:
             database.execute("UPDATE sessions SET device_id = (SELECT max(device_id) FROM devices) WHERE session_id = 3")
 
     def mark_changed(self):
-        """Renames a session, so that it is owed again."""
+        """Renames a session, so that the lab must forward it again."""
         with sqlite3.connect(self.database, timeout=PATIENCE_S) as database:
             database.execute("UPDATE sessions SET name = 'changed' WHERE session_id = 1")
 

@@ -36,8 +36,8 @@ def write_policy(sojourn, name, rules, **more):
 
 
 def ask(target):
-    """Asks the program for its counts: calls of late_open, unchanged and changed; late_size changed; late_open from
-    late_outer changed; and wrong results."""
+    """Returns the program's counts: calls of late_open that no rule changed, and that a rule changed; changed calls
+    of late_size; changed calls of late_open from late_outer; and wrong results."""
     target.process.stdin.write("?\n")
     target.process.stdin.flush()
     return [int(part) for part in re.findall(r"\d+", target.process.stdout.readline())]
@@ -49,7 +49,7 @@ def goes_on(target, column, what):
 
 
 def stands(target, column, what):
-    """Checks that the count stays the same after the calls that were running have ended."""
+    """Checks that a count stays the same once the calls that were running have ended."""
     goes_on(target, 0 if column else 1, what)
     before = ask(target)
     goes_on(target, 0 if column else 1, what)

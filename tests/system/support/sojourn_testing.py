@@ -170,7 +170,7 @@ class Sojourn:
         return json_rows(done.stdout)
 
     def sql_once_made(self, database, query):
-        """Returns the rows of a query, or none while the recorder has not created the database."""
+        """Returns the rows of a query, or none if the recorder has not created the database yet."""
         if not os.path.exists(database):
             return []
         done = self.run(["sql", "--json", query, database], capture_output=True, text=True)
@@ -228,7 +228,7 @@ def is_ours(database):
 
 
 def check_rest(sojourn):
-    """Checks the sums of all databases that the test has left and changed since the last check."""
+    """Checks the sums of all databases that the test has made or changed since the last check."""
     for database in glob.glob(sojourn.path("**/*.db"), recursive=True):
         if is_ours(database) and sojourn.checked.get(os.path.realpath(database)) != content_of(database):
             check_sums(sojourn, database)

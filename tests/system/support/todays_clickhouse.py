@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Serves the engine of a ClickHouse of today over HTTP, as a server with one node does.
+"""Serves the engine of a current ClickHouse over HTTP, like a server of one node.
 
-Debian's ClickHouse is of 2018. The npm package @chdb/lib-linux-x64-gnu has the engine and the parser of a release of
-today as a library, without a server. This program takes statements, settings and rows in the way of a server's HTTP
-interface. It logs each statement as a line of JSON, after the parser has read it.
+Debian's ClickHouse is of 2018. The npm package @chdb/lib-linux-x64-gnu has engine and parser of a current release as a
+library, without a server. This program accepts statements, settings and rows as a server's HTTP interface does. After
+the parser has read a statement, it logs the statement as a line of JSON.
 
-A cluster of several nodes is not in the library. The parser reads each statement of a cluster as it was sent. Then the
-engine gets the same tables on one node.
+The library has no cluster of several nodes. The parser reads each statement of a cluster as it was sent. The engine
+then gets the same tables on one node.
 
 todays_clickhouse.py LIBRARY FOLDER PORT
 """
@@ -46,7 +46,7 @@ class Engine:
         self.connection = ctypes.c_void_p(self.chdb.chdb_connect(3, words)[0])
 
     def run(self, sql):
-        """Returns the answer's bytes, or the error as bytes, and whether it is an error."""
+        """Returns the bytes of the answer or of the error, and true if it is an error."""
         text = sql.encode()
         tsv = b"TabSeparated"
         result = ctypes.c_void_p(self.chdb.chdb_query_n(self.connection, text, ctypes.c_size_t(len(text)), tsv,
@@ -58,20 +58,20 @@ class Engine:
         return answer, error is not None
 
     def parse(self, sql):
-        """Returns the parser's error, or nothing."""
+        """Returns the parser's error, or an empty text."""
         quoted = sql.replace("\\", "\\\\").replace("'", "\\'")
         answer, is_error = self.run(f"SELECT formatQuery('{quoted}')")
         return answer if is_error else b""
 
     def answer(self, sql, rows, database, settings):
-        """Runs a statement of a request."""
+        """Runs the statement of a request, with its rows and settings."""
         listed = ", ".join(f"{name} = '{value}'" for name, value in settings)
         problem = self.parse(sql)
         if problem:
             return problem, True
         for pattern, one_node in ONE_NODE:
             sql = re.sub(pattern, one_node, sql)
-        if rows:  # the library cuts rows that follow a statement
+        if rows:  # the library cuts off rows that follow a statement
             with open(self.rows, "wb") as file:
                 file.write(rows)
             sql = re.sub(r" FORMAT Native$", f" FROM INFILE '{self.rows}' FORMAT Native", sql)
@@ -104,7 +104,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Today:
-    """Such a server in a process of its own. It has the members of clickhouse_node.Node that tests of labs use."""
+    """This server in a process of its own. It has the members of clickhouse_node.Node that tests of labs use."""
 
     def __init__(self, folder, library):
         self.folder, self.library, self.http = folder, library, lasting_port()
@@ -126,7 +126,7 @@ class Today:
             return False
 
     def request(self, sql, database="default", settings=""):
-        """Returns the answer, and whether it is an error."""
+        """Returns the answer, and true if it is an error."""
         query = urllib.parse.urlencode({"database": database}) + (f"&{settings}" if settings else "")
         try:
             asked = urllib.request.Request(f"{self.url}/?{query}", data=sql.encode(), headers={"X-ClickHouse-User": "test"})
@@ -144,7 +144,7 @@ class Today:
         return [line.split("\t") for line in self.ask(sql, database).splitlines()]
 
     def statements(self):
-        """Returns what the product sent so far."""
+        """Returns the statements that the product has sent so far."""
         with open(self.log, encoding="utf-8") as log:
             return [one for one in map(json.loads, log) if one["user"] != "test"]
 

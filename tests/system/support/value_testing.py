@@ -17,7 +17,8 @@ def plain_name(name):
 
 
 def record(sojourn, program, patterns, *options, environment=None):
-    """Records a program. Returns the calls that ended, and the values: function, number of its call, name, value."""
+    """Records a program. Returns the completed process, the values, and the database. A value is a tuple: function,
+    number of its call, name of the value, value."""
     database = sojourn.path("types.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Watches allocators where they are defined: jemalloc, tcmalloc and the program's own, like the C library's. Finds
-blocks that another family of functions frees.
+"""Watches the functions of other allocators than the C library's: jemalloc, tcmalloc and the program's own. Finds
+blocks that a function of another family frees.
 
 heap_allocators.py BUILD_FOLDER SAMPLES
 """
@@ -24,7 +24,7 @@ MISMATCHED = {("mismatched_free", "delete_malloced(void*)", 40), ("mismatched_fr
 
 
 def watch(sojourn, command, name, library):
-    """Returns the findings in a program that behaves as without us."""
+    """Watches a program, which behaves as without Sojourn. Returns the findings."""
     database = sojourn.path(f"{name}.db")
     wrapped = ["env", f"LD_PRELOAD={library}", *command] if library else command
     plain = subprocess.run(wrapped, capture_output=True, check=False)
@@ -52,7 +52,7 @@ def test(sojourn, arguments):
     check(found == MISMATCHED, f"{found}")
     found = watch(sojourn, [mismatched, *numbers], "mismatched-jemalloc", ALLOCATORS["jemalloc"])
     check(found == MISMATCHED, f"{found}")
-    # One function frees its malloc, new and new[].
+    # In tcmalloc one function frees blocks of malloc, new and new[].
     found = watch(sojourn, [mismatched], "mismatched-tcmalloc", ALLOCATORS["tcmalloc"])
     check(found == set(), f"{found}")
     own = build(sojourn, "gcc", "own", os.path.join(SOURCES, "own_malloc.c"), "-fno-builtin", "-rdynamic")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Watches freed memory in running processes: attached to, left and attached to again, or by a policy during a
+"""Watches freed memory in running processes: attached, detached and attached again, or by a policy during a
 recording. A detach restores everything except live blocks.
 
 heap_attached.py BUILD_FOLDER SAMPLES
@@ -19,7 +19,7 @@ from heap_mistakes import FOUND, HEAP, MORE
 from sojourn_testing import PATIENCE_S, SAMPLES, check, main
 
 WATCH = ["--profile", "--exclude", "*", "--zombies", "heap"]
-THREAD = 13  # the C library keeps what it allocated for a thread
+THREAD = 13  # the C library keeps the memory that it allocated for a thread
 HEAP_NAME = "/memfd:sojourn-heap (deleted)"
 
 
@@ -45,7 +45,7 @@ def leave(recorder, pid):
 
 
 def attached(sojourn, target, database, *words):
-    """Runs words while attached. Returns the number of live blocks at the detach."""
+    """Attaches, runs the words and detaches. Returns the number of blocks that were live at the detach."""
     summary = sojourn.path("left.json")
     recorder = start_attach(sojourn, target.pid, database, ["--summary", summary, *WATCH])
     target.obey(*words)
@@ -65,14 +65,14 @@ def check_found(sojourn, database, numbers, what):
 
 
 def without_pool(looked):
-    """The pool's addresses and the code that frees blocks stay; they have no mapping before."""
+    """Leaves out what stays after a detach: the pool's addresses, and the code that frees its blocks."""
     looked["mappings"] = [row for row in looked["mappings"] if row[1] != HEAP_NAME
                           and row[:2] != ("r-xp", "")]
     return looked
 
 
 def test_comes_and_goes(sojourn, program):
-    """Every mistake is found, twice. A detach restores every byte and signal."""
+    """Each mistake is found, in both recordings. A detach restores every byte and signal handler."""
     target = Heap(program)
     before, code = without_pool(look(target.pid)), code_bytes(target.pid)
     for turn in range(2):
@@ -89,7 +89,7 @@ def test_comes_and_goes(sojourn, program):
 
 
 def test_blocks_live(sojourn, program):
-    """Blocks that are live at the detach are freed later, without an agent or with another one."""
+    """Blocks are live at the detach. The program frees them later, without an agent or with another agent."""
     target = Heap(program)
     code = code_bytes(target.pid)
     summary = attached(sojourn, target, sojourn.path("live.db"), "keep")
@@ -119,7 +119,7 @@ class Recorded(Heap):
             self.program = int(file.read().split()[0])
 
     def memory(self):
-        """Bytes of its own."""
+        """Returns the bytes of the process's own memory."""
         with open(f"/proc/{self.program}/status", encoding="utf-8") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon:"))
 
@@ -131,7 +131,7 @@ def test_policy(sojourn, program):
     """A policy starts and ends the watch of a program that is recorded already."""
     database = sojourn.path("policy.db")
     target = Recorded(sojourn, program, database, "--profile", "--exclude", "*")
-    target.obey("keep", 1, 2)  # nothing is seen of these
+    target.obey("keep", 1, 2)  # the watch has not begun, so these have no findings
     answer = set_policy(sojourn, target.program, *WATCH)
     check(answer["not_applied"] == [], f"{answer}")
     target.obey(3, "drop", "keep", 14)
@@ -139,7 +139,7 @@ def test_policy(sojourn, program):
     target.obey("drop", 11)
     answer = set_policy(sojourn, target.program, *WATCH)
     check(answer["not_applied"] == [], f"{answer}")
-    target.obey(0, 12)  # a thread looks for a change every 256 allocations
+    target.obey(0, 12)  # a thread checks for a change of the policy every 256 allocations
     target.end()
     check_found(sojourn, database, [3, 14, 12], "by policy")
 
@@ -153,8 +153,8 @@ def write_policy(sojourn, name, **heap):
 
 
 def test_memory(sojourn, program):
-    """Freed blocks use no more memory than the policy allows, and half of it on command. Blocks that lost their
-    content are still guarded."""
+    """Freed blocks use no more memory than the policy allows, and half of that after a command. Blocks that lost
+    their content are still guarded."""
     database = sojourn.path("memory.db")
     little = write_policy(sojourn, "little", blocks=4000, memory="1M", stack_bytes=0)
     target = Recorded(sojourn, program, database, "--policy", little)
@@ -171,7 +171,7 @@ def test_memory(sojourn, program):
     check(full > start + (8 << 20), f"{start}, then {full} bytes")
     done = sojourn.run(["zombies", "shrink", str(target.program)], capture_output=True, text=True)
     check(done.returncode == 0, f"{done}")
-    # Half of the blocks has between a quarter and three quarters of the memory.
+    # Half of the blocks uses a quarter to three quarters of the memory.
     check(target.memory() < full - (full - start) // 4, f"{full}, then {target.memory()} bytes")
     for _ in range(12):
         sojourn.run(["zombies", "shrink", str(target.program)], capture_output=True)
@@ -185,7 +185,7 @@ def test_memory(sojourn, program):
 
 
 def test_share(sojourn, program):
-    """Only a share of the sessions is watched; none if the share is 0."""
+    """Only a share of the sessions is watched; no session if the share is 0."""
     policy, database = sojourn.path("share.json"), sojourn.path("share.db")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "mode": "profile", "zombies": {"heap": True, "sessions": 0}}, file)
@@ -211,7 +211,7 @@ def test_programs(sojourn, chance):
 
 
 def watch_program(sojourn, command, database, policy, chance):
-    """Returns in how many rounds the program was watched, and how many blocks."""
+    """Returns the number of rounds in which the program was watched, and the number of blocks."""
     expected, _ = run_plain(command)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
         rounds = 0

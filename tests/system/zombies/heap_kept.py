@@ -70,7 +70,8 @@ def account_of(sojourn, database):
 
 
 def common(row):
-    """These do not depend on optimisation. Without it destructors are frames, and leave a base's table."""
+    """Returns the parts of a finding that do not depend on optimisation. At -O0, destructors have stack frames and
+    leave the table of a base class."""
     kind, used, freed, name, function = row
     freed = {"zoo::duck::~duck()": "drop_duck(named*)", "many<50>::~many()": "drop_many(many<50>*)"}.get(freed, freed)
     return (kind, used, freed, name, bool(function))
@@ -90,7 +91,7 @@ def test_found(sojourn, folder, label):
 
 
 def test_stripped(sojourn, folder):
-    """Without symbols, the type information has the class."""
+    """Without symbols, the class comes from the type information."""
     program = sojourn.path("stripped")
     subprocess.run(["strip", "-o", program, os.path.join(folder, "kept")], check=True)
     done, database = record(sojourn, [program, 4], "stripped", write_policy(sojourn, "all"))
@@ -119,7 +120,7 @@ def test_same(sojourn, folder):
 
 
 def test_attached(sojourn, program):
-    """Attaches and detaches twice: nothing stays."""
+    """Attaches and detaches twice. The process is unchanged afterwards."""
     target = Heap(program)
     target.obey(0)
     code = code_bytes(target.pid)
@@ -160,7 +161,7 @@ def test_set(sojourn, program):
 
 
 def test_classes(sojourn, folder):
-    """Uses of instance variables of classes that the policy names are found, with the class. Messages to such objects
+    """Uses of instance variables are found, with the class, if the policy names the class. Messages to such objects
     return zero."""
     policy = write_zombies(sojourn, "classes", {"heap": {"guard": {"class": ["Egg"]}}, "objc": True})
     done, database = record(sojourn, [os.path.join(folder, "guarded")], f"classes-{os.path.basename(folder)}", policy)
@@ -172,7 +173,7 @@ def check_classes(sojourn, database, what):
     found = [row[:4] for row in found_in(sojourn, database)]
     wanted = [("use_after_free", function, "drop_egg", "Egg") for function in ("read_warmth", "write_days", "ask_warmth")]
     check(found == wanted, f"{what}: {found}")
-    # The first allocation of a class makes the runtime allocate, too.
+    # The first allocation of a class makes the runtime allocate a block, too.
     check(3 <= account_of(sojourn, database)["guarded"] <= 5, f"{what}: {account_of(sojourn, database)}")
 
 

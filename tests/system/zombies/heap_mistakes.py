@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import IS_LONG, check, json_rows, main
 
 USE, WRITE, DROP, MAKE = "read_block", "write_block", "drop_block", "make_block"
-# Mistake: (kind, own functions that used, freed, allocated, bytes of the block, offset)
+# mistake: (kind, the program's functions that used, freed and allocated the block, bytes of the block, offset)
 HEAP = {
     1: ("use_after_free", USE, DROP, MAKE, 40, 8),
     2: ("use_after_free", WRITE, DROP, MAKE, 100, 99),
@@ -63,7 +63,7 @@ def record(sojourn, command, name, *options):
 
 
 def check_account(sojourn, database, command):
-    """Each finding was reported or counted."""
+    """Checks that each finding was reported or counted."""
     account = sojourn.sql(database, ACCOUNT)[0]
     reports = sojourn.sql(database, REPORTS)[0]["reports"]
     check(account["not_watched"] == "", f"{command}: not watched: {account['not_watched']}")
@@ -113,7 +113,7 @@ def test_stripped(sojourn, folder):
 
 
 def test_same(sojourn, folder, label):
-    """A program with faults, handlers, forks and threads of its own is not disturbed."""
+    """A program with its own faults, handlers, forks and threads behaves the same."""
     for arguments in ([], ["die"]):
         command = [os.path.join(folder, "faults"), *arguments]
         plain = subprocess.run(command, capture_output=True, check=False)
@@ -123,7 +123,7 @@ def test_same(sojourn, folder, label):
         check(done.stdout == plain.stdout, f"{command} printed {done.stdout}, not {plain.stdout}")
         account = check_account(sojourn, database, command)
         check(account["uses"] == 0, f"{command}: {account}")
-        # 20,000 in each thread and each child: slots are reused
+        # 20,000 in each thread and each child, so slots are reused
         check(account["guarded"] > 100000 and account["processes"] == 12, f"{command}: {account}")
 
 
@@ -143,7 +143,7 @@ def test_programs(sojourn):
 
 
 def test_stop(sojourn, folder):
-    """The policy may end the program by the signal of its fault: the report is not lost."""
+    """The policy may end the program by the signal of its fault. The report is not lost then."""
     policy = sojourn.path("stop.json")
     with open(policy, "w", encoding="utf-8") as file:
         file.write('{"policy": 1, "zombies": {"heap": {"on_use": "stop"}}}')
@@ -163,7 +163,7 @@ def test_sampled(sojourn, folder):
     done, _ = sojourn.record([os.path.join(folder, "sampled"), "400000"], database, ["--policy", policy])
     check(done.returncode == 0, f"{done}")
     guarded = check_account(sojourn, database, "sampled")["guarded"]
-    # 4,000 expected; the standard deviation is 63. Six of them are exceeded once in 10^9 runs.
+    # 4,000 are expected, with a standard deviation of 63. Six deviations are exceeded once in 10^9 runs.
     check(3620 <= guarded <= 4380, f"{guarded} of 400,000 were guarded")
 
 
@@ -187,7 +187,7 @@ def test_wrapped(sojourn, samples):
 
 
 def test_life(sojourn, folder):
-    """A finding is one row for all sessions. After it was resolved, the next report reopens it."""
+    """A finding is one row for all sessions. A report after it was resolved reopens it."""
     database = sojourn.path("life.db")
     program = os.path.join(folder, "heap")
     for _ in range(2):
@@ -212,8 +212,8 @@ def calls_around(sojourn, database, finding):
 
 
 def test_calls(sojourn, folder):
-    """If calls are recorded, a finding names those that were open when the block was allocated, freed and used, and
-    earlier ones of the thread. For a block that was freed before a fork, it names the parent's calls."""
+    """If calls are recorded, a finding names the calls that were open when the block was allocated, freed and used,
+    and earlier calls of the thread. If the block was freed before a fork, the finding names the parent's calls."""
     program = os.path.join(folder, "heap")
     done, database = record(sojourn, [program, "15", "1"], "calls")
     check(done.returncode == 0, f"{done}")

@@ -31,7 +31,7 @@ def test_valgrind(sojourn, sample):
 
 
 def attach_refused(sojourn, command, name, reason, **environment):
-    """An attached program continues unwatched, and the summary says why."""
+    """A program that was attached to continues without the watch, and the summary says why."""
     database = sojourn.path(f"{name}.db")
     target = Target(command, env=dict(os.environ, **environment)).ready()
     recorder = start_attach(sojourn, target.pid, database, WATCH)
@@ -53,7 +53,8 @@ def test_sanitizer(sojourn):
 
 
 def test_collector(sojourn, folder):
-    """A garbage collector that replaces malloc would not see pointers in guarded blocks."""
+    """A program whose garbage collector replaces malloc is not watched: the collector would not see pointers in
+    guarded blocks."""
     preload = os.path.join(folder, "collector.so")
     attach_refused(sojourn, [os.path.join(folder, "heap"), "-"], "collector", "malloc is a garbage collector's",
                    LD_PRELOAD=preload)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Keeps freed Objective-C objects in running processes: attached to, left and attached to again, or by a policy
-during a recording. A detach frees kept objects and restores the program's methods.
+"""Keeps freed Objective-C objects in running processes: attached, detached and attached again, or by a policy during
+a recording. A detach frees kept objects and restores the program's methods.
 
 objc_attached.py BUILD_FOLDER SAMPLES
 """
@@ -14,7 +14,7 @@ from attaching import Target, check_left, code_bytes, set_policy, start_attach
 from objc_messages import MESSAGES, REST, account_of, found_in, write_policy
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
-# Number 36 uses an object that is not kept in the end.
+# Number 36 uses an object that is not kept any more by then.
 NUMBERS = [number for number in sorted(MESSAGES) if number != 36]
 WATCH = ["--zombies", "objc", *REST]
 
@@ -65,8 +65,8 @@ def test_comes_and_goes(sojourn, program):
 
 
 def test_classes_of_every_stage(sojourn, program, options):
-    """Classes have their own or swizzled methods again, whatever state the runtime and the program are in at the
-    attach and at the detach."""
+    """After a detach, classes have their own or swizzled methods again, whatever state runtime and program were in
+    at the attach and at the detach."""
     target = Objects([program])
     target.obey(0)
     for stages in ((1, 2), (3,)):
@@ -80,7 +80,7 @@ def test_classes_of_every_stage(sojourn, program, options):
 def reports_in(sojourn, database):
     try:
         return len(found_in(sojourn, database))
-    except Exception:  # it is being made
+    except Exception:  # the database is being made
         return 0
 
 
@@ -95,7 +95,7 @@ class Recorded(Objects):
 
 
 def test_policy(sojourn, program):
-    """A policy starts, ends and restarts keeping objects; classes change, too."""
+    """A policy starts, ends and restarts the keeping of objects, and changes the selected classes."""
     database = sojourn.path("policy.db")
     target = Recorded(sojourn, program, database, *REST)
     target.obey(0)
@@ -113,7 +113,7 @@ def test_policy(sojourn, program):
 
 
 def test_heap_too(sojourn, program):
-    """Watches heap and objects together."""
+    """Watches the heap and objects at the same time."""
     database = sojourn.path("both.db")
     target = Recorded(sojourn, program, database, "--zombies", "heap,objc", *REST)
     target.obey(0, 1, 2)
@@ -125,7 +125,7 @@ def test_heap_too(sojourn, program):
 
 
 def test_shrink(sojourn, program):
-    """The older half is freed on command, while the program sleeps."""
+    """A command frees the older half of the kept objects while the program sleeps."""
     database = sojourn.path("shrink.db")
     target = Recorded(sojourn, program, database, "--policy", write_policy(sojourn, "shrink"))
     target.obey(0)
@@ -138,7 +138,7 @@ def test_shrink(sojourn, program):
 
 
 def test_age(sojourn, program):
-    """Objects older than the policy allows are freed."""
+    """Objects are freed when they are older than the policy allows."""
     database = sojourn.path("age.db")
     target = Recorded(sojourn, program, database, "--policy", write_policy(sojourn, "age", queue={"age": "1ms"}))
     target.obey(0, 0, 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Finds messages to freed Objective-C objects, whatever sends them, with class, selector and the program's own
-functions on both stacks. Each message returns zero. Programs without mistakes behave the same, and C++ instance
-variables are destroyed when and as often as without us.
+"""Finds messages to freed Objective-C objects, whatever code sends them. A finding has class, selector and the
+program's own functions on both stacks. Each message returns zero. Programs without mistakes behave the same. C++
+instance variables are destroyed at the same moments as without Sojourn.
 
 objc_messages.py BUILD_FOLDER SAMPLES: by gcc and clang at -O0 and -O2; at each level with SJ_LONG=1
 """
@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import IS_LONG, check, main
 
-# Mistake: (class, selector, own functions that used and freed)
+# mistake: (class, selector, the program's functions that used and freed the object)
 MESSAGES = {
     1: ("Duck", "quack", "send_message", "drop"),
     2: ("Duck", "release", "release_again", "drop"),
@@ -103,7 +103,7 @@ def account_of(sojourn, database):
 
 
 def test_messages(sojourn, program, label):
-    """Makes every mistake, in a process for each dozen, because a region holds only so many reports at once."""
+    """Makes every mistake. A process makes a dozen of them, because a region holds only so many reports at once."""
     policy = write_policy(sojourn, "all")
     numbers = sorted(MESSAGES)
     for first in range(0, len(numbers), 12):
@@ -127,7 +127,8 @@ def test_stripped(sojourn, program):
 
 
 def test_report(sojourn, program):
-    """A report has the known facts of the object. Observed objects have the class of the source."""
+    """A report has the known facts about the object. An observed object has its class of the source code, not the
+    runtime's class."""
     done, database = record(sojourn, [program, "47", "23"], "report")
     check(done.returncode == 0, f"{done}")
     rows = sojourn.sql(database, "SELECT payload FROM reports WHERE kind = 'message_to_freed' ORDER BY report_id")
@@ -145,7 +146,8 @@ def test_report(sojourn, program):
 
 
 def test_same(sojourn, folder, parts):
-    """Programs without mistakes: the same output, no report, a bounded queue."""
+    """Programs without mistakes print the same and have no report, and the queue of kept objects stays within its
+    limit."""
     messages = os.path.join(folder, "messages")
     for name, program in (("work", messages), ("parts", parts)):
         plain = subprocess.run([program], capture_output=True, check=True)
@@ -159,7 +161,7 @@ def test_same(sojourn, folder, parts):
 
 
 def test_choice(sojourn, program):
-    """Classes are chosen by patterns; those of system libraries only on request."""
+    """Patterns select classes. Classes of system libraries are selected only on request."""
     for name, objc, numbers, wanted in (
             ("pattern", {"classes": ["Duck?ing", "Swan"]}, (23, 36), 2),
             ("exclude", {"exclude": ["Duck"]}, (23,), 1),
@@ -182,7 +184,7 @@ def test_choice(sojourn, program):
 
 
 def test_on_use(sojourn, program):
-    """`stop` ends the program after the report; `free` frees the object."""
+    """With `stop` the program ends after the report. With `free` the object is freed."""
     done, database = record(sojourn, [program, "1", "2"], "stop", "--policy",
                             write_policy(sojourn, "stop", on_use="stop"))
     check(done.returncode == 128 + 6 and found_in(sojourn, database) == [MESSAGES[1]], f"stop: {done}")
@@ -195,7 +197,7 @@ EVENTS = "SELECT event, owners, function, partner FROM zombie_events ORDER BY re
 
 
 def test_history(sojourn, program):
-    """Records allocation, retains, releases and autoreleases with the function of each, so that a missing partner
+    """Records allocations, retains, releases and autoreleases with the function of each, so that a missing partner
     shows."""
     policy = write_policy(sojourn, "history", history=True)
     for number, wanted in ((3, [("allocation", 1, "make_duck", 1), ("autorelease", 1, "drain_pool", 0),
@@ -224,7 +226,7 @@ def test_history(sojourn, program):
 
 
 def test_threads(sojourn, program):
-    """There are more threads than slabs: none waits for another."""
+    """There are more threads than slabs. No thread waits for another."""
     plain = subprocess.run([program, "threads"], capture_output=True, check=True)
     for objects in (3, 40, 20000):
         policy = write_policy(sojourn, f"threads-{objects}", queue={"objects": objects}, system=objects == 40)

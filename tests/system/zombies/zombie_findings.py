@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Findings of freed memory in the lab. One mistake in many sessions of three devices and two builds is one row. Users
-resolve it and keep notes, also over HTTP. A device lets a process keep less. No report is lost or doubled when a
-process is killed.
+"""Findings of freed memory at the collector. One mistake in many sessions of three devices and two builds is one
+row. Users resolve it and keep notes, also over HTTP. A command to a device makes a process keep less. If a process
+is killed, no report is lost or doubled.
 
 zombie_findings.py BUILD_FOLDER SAMPLES: six sessions, each build on each device; 100 with SJ_LONG=1.
 """
@@ -38,7 +38,7 @@ def another_build(program, copy):
 
 
 def reports_in(collector):
-    """Reads the file directly, also while no collector runs."""
+    """Reads the database's file directly, so that it works without a collector, too."""
     done = subprocess.run(["sqlite3", "-cmd", ".timeout 5000", collector.database,
                            "SELECT count(*), coalesce(sum(reports), 0) FROM zombies"],
                           capture_output=True, text=True, timeout=PATIENCE_S, check=True)
@@ -100,7 +100,7 @@ class Recorded(Heap):
 
 
 def test_shrink(sojourn, collector, device, program):
-    """Sends the device a command."""
+    """A command to the device makes the process keep less."""
     target = Recorded(sojourn, collector, device, program)
     target.obey(0)
     check(collector.ask(device.name, "shrink", str(target.program)) == {"shrunk": target.program}, "shrink")
@@ -110,7 +110,7 @@ def test_shrink(sojourn, collector, device, program):
 
 
 def test_kills(sojourn, collector, device, program):
-    """App, recorder or collector is killed after a report was made: each report is there once."""
+    """App, recorder or collector is killed after a report was made. Each report is stored once."""
     for victim in ("app", "recorder", "collector"):
         before = reports_in(collector)[1]
         target = Recorded(sojourn, collector, device, program)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Difficult conditions for watching freed memory: the use is found, and the program continues.
+"""Watches freed memory under difficult conditions. The use is found, and the program continues.
 
 zombie_hardships.py BUILD_FOLDER SAMPLES
 """
@@ -14,7 +14,7 @@ from sojourn_testing import PATIENCE_S, check, main
 
 FOUND = ("SELECT z.kind, z.used_in, z.freed_in, z.class FROM zombie_reports r JOIN zombies z USING (zombie_id)"
          " ORDER BY r.report_id")
-# Word: (own functions that used and freed)
+# word: (the program's functions that used and freed the block)
 HEAP = {
     "vfork": ("read_block", "drop_block"),
     "descriptors": ("read_block", "drop_block"),
@@ -36,7 +36,7 @@ def found_in(sojourn, database):
 
 
 def test_heap(sojourn, folder):
-    """Runs with guarded blocks, and with delayed frees beside them."""
+    """Runs with guarded blocks, and again with delayed frees beside them."""
     for word, (used, freed) in HEAP.items():
         for zombies in ({"heap": True}, {"heap": {"one_in": 1, "blocks": 64, "delayed_free": True, "vtables": True}}):
             done, database = record(sojourn, [os.path.join(folder, "hardships"), word], word, zombies)
@@ -48,7 +48,7 @@ def test_heap(sojourn, folder):
 
 
 def record_within(sojourn, wrapper, command, name, zombies):
-    """Command before the recorder, and so the program; [] for none."""
+    """Records `command`. `wrapper` is the command that runs the recorder, and so the program; [] for none."""
     path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, "zombies": zombies}, file)
@@ -58,7 +58,7 @@ def record_within(sojourn, wrapper, command, name, zombies):
 
 
 def test_pages(sojourn, folder):
-    """Checks content, children and locked memory, with guard regions and with protection."""
+    """Tests content, children and locked memory, with guard regions of the kernel and with mprotect."""
     program = os.path.join(folder, "hardships")
     for word, uses in (("locked", 1), ("content", 3), ("children", 3)):
         for wrapper in ([], [os.path.join(folder, "no_guards")]):
@@ -72,12 +72,13 @@ GUARDED = "SELECT guarded, refused_full, uses FROM zombie_accounts ORDER BY guar
 
 
 def has_guard_regions():
-    """Linux 6.13 has them."""
+    """True if the kernel has guard regions, as Linux 6.13 and later do."""
     return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 13)
 
 
 def test_alive(sojourn, folder):
-    """More blocks are live than a process may have mappings; 28,000 if protection closes them."""
+    """The program has more live blocks than a process may have mappings. If mprotect closes pages, 28,000 blocks are
+    guarded."""
     program = os.path.join(folder, "hardships")
     count, word, memory = (100000, "very_many", "1G") if os.environ.get("SJ_LONG") == "1" else (40000, "many", "400M")
     for wrapper, most in (([], count if has_guard_regions() else 28000), ([os.path.join(folder, "no_guards")], 28000)):
@@ -89,7 +90,7 @@ def test_alive(sojourn, folder):
 
 
 def test_no_memory(sojourn, folder):
-    """A program without memory is not harmed, and the summary says what was not guarded."""
+    """A program that has no memory left runs unharmed, and the summary says which blocks were not guarded."""
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
     plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
     check(done.returncode in (plain.returncode, 128 - plain.returncode), f"{done}, not {plain}")

@@ -50,7 +50,7 @@ def watching(sojourn, mode, zombies):
 
 
 def check_nothing(sojourn, database, name, mode):
-    """Checks that there is no report. Returns how many processes were watched, of those with a summary."""
+    """Checks that there is no report. Returns the number of processes that were watched, among those with a summary."""
     for table in ("zombies", "zombie_reports"):
         rows = sojourn.sql(database, f"SELECT * FROM {table}")
         check(rows == [], f"{name}, {mode}: {rows}")
@@ -60,13 +60,13 @@ def check_nothing(sojourn, database, name, mode):
 
 
 class Judge:
-    """Runs a program alone, then watched in each of some modes."""
+    """Runs a program without Sojourn, then watched, in each of some modes."""
 
     def __init__(self, sojourn, name, modes):
         self.sojourn, self.name, self.modes = sojourn, name, modes
 
     def run(self, command, patterns=(), least=0, **options):
-        """In every mode except `sampled`, at least `least` objects or blocks are kept."""
+        """Runs a command in each mode. In every mode except `sampled`, at least `least` objects or blocks are kept."""
         plain = self.once([], command, patterns, options)
         for mode, zombies in self.modes.items():
             wrapper, database = watching(self.sojourn, mode, zombies)
@@ -259,7 +259,7 @@ def display(sojourn):
 def judge_x(sojourn, _):
     """Runs an application with windows: a terminal whose program prints and ends."""
     need("Xvfb", "xterm")
-    program = sojourn.path("xterm")  # installed with a group of its own: the loader then preloads nothing
+    program = sojourn.path("xterm")  # Debian installs it with a group of its own, so the loader would ignore the agent
     shutil.copyfile(shutil.which("xterm"), program)
     os.chmod(program, 0o755)
     said = sojourn.path("said")

@@ -28,7 +28,7 @@ def record(sojourn, command, name, policy):
 
 
 def test_budget(sojourn, folder):
-    """Guarding every allocation costs many times what an allocating program costs."""
+    """Guarding every allocation makes a program that mostly allocates many times slower."""
     command = [os.path.join(folder, "sampled"), "3000000"]
     zombies = {"heap": {"one_in": 1, "blocks": 1000, "stack_bytes": 0}}
     _, _, kept = record(sojourn, [command[0], "30000"], "no-budget", {"zombies": zombies})
@@ -38,7 +38,7 @@ def test_budget(sojourn, folder):
 
 
 def test_history_budget(sojourn, folder):
-    """Retains and releases with a history cost several times as much."""
+    """Recording the history of retains and releases makes them several times slower."""
     program = os.path.join(folder, "guarded")
     zombies = {"objc": {"history": True}}
     _, _, kept = record(sojourn, [program, "few"], "no-history-budget", {"zombies": zombies})
@@ -48,7 +48,8 @@ def test_history_budget(sojourn, folder):
 
 
 def test_rate(sojourn, folder):
-    """Reports beyond the policy's rate are only counted. At most two minutes begin meanwhile."""
+    """Reports beyond the policy's rate are only counted. At most two minutes begin during the test, each with a new
+    allowance."""
     numbers = ["1", "2", "3", "4", "8", "9", "11", "12"]
     zombies = {"heap": True, "reports_per_minute": 3}
     done, database, account = record(sojourn, [os.path.join(folder, "heap"), *numbers], "rate", {"zombies": zombies})
@@ -75,9 +76,9 @@ def test_presets(sojourn, folder):
 
 
 def test_even(sojourn, folder):
-    """Every size, call site and thread has its share of guarded blocks, over many short runs."""
+    """Every size, call site and thread has its share of guarded blocks, in the sum of many short runs."""
     runs, one_in, turns = (2000, 20, 20) if os.environ.get("SJ_LONG") == "1" else (40, 20, 20)
-    # All eight stay in this band in 99 % of all runs, so that the short form does not fail by chance.
+    # In 99 % of all runs all eight stay in this band, so that the short form does not fail by chance.
     deviations = 3.23 if runs == 2000 else 6
     zombies = {"heap": {"one_in": one_in, "blocks": 64, "stack_bytes": 0}, "reports_per_minute": 100000}
     for _ in range(runs):
@@ -94,14 +95,14 @@ COVERAGE = "SELECT allocations, guarded, not_sampled, no_block, over_memory, bad
 
 
 def coverage_of(sojourn, database):
-    """Returns the row, whose parts are the whole."""
+    """Returns the row of the coverage. Checks that its parts add up to the whole."""
     row = sojourn.sql(database, COVERAGE)[0]
     check(row["allocations"] == sum(row.values()) - row["allocations"], f"{row}")
     return row
 
 
 def most_at_once():
-    """How many of 40,000 live blocks have to be guarded without a limit in the policy."""
+    """Returns how many of 40,000 live blocks must be guarded if the policy has no limit."""
     with open("/proc/meminfo", encoding="utf-8") as file:
         available, = [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:")]
     has_guards = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 13)
@@ -109,7 +110,7 @@ def most_at_once():
 
 
 def test_coverage(sojourn, folder):
-    """How much was watched is said, and why the rest was not."""
+    """The summary says how much was watched, and why the rest was not."""
     alive = [os.path.join(folder, "hardships"), "many"]
     for setting, missed, remedy in (({"blocks": 1000}, "no_block", "blocks"), ({"memory": "1M", "blocks": 9000}, "over_memory", "memory")):
         zombies = {"heap": {"one_in": 1, "stack_bytes": 0, **setting}}

@@ -136,7 +136,7 @@ const char *class_getName(const sample_class *class)
     return class->name;
 }
 
-/* Keeps one copy of each name, as a runtime does. */
+/* Returns the same pointer for all selectors of the same name, as a runtime does. */
 const char *sel_getName(const sample_selector *selector)
 {
     static const char *names[CLASSES_MAX];
