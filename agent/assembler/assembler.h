@@ -48,8 +48,8 @@ typedef struct sj_assembled_call {
 
 /* The callbacks by which the assembler delivers to its owner. The block's bytes are borrowed for
  * the duration of the call. A stream is announced before its first block. If `block` returns
- * another status than SJ_OK, the assembler counts the block as a gap. STACK blocks (block.h) come
- * before the block that refers to them. */
+ * another status than SJ_OK, the assembler counts the block as a gap. A DEEP_FRAMES block (block.h)
+ * comes before the blocks that refer to it. */
 typedef struct sj_assembler_sink {
     void *context;
     /* Announces a stream. Returns its number, which must be unique in the session. */
@@ -139,8 +139,9 @@ SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now
  * empty. */
 void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules);
 
-/* Makes the assembler store again the outer frames that STACK blocks hold. The owner calls it after
- * a flush, when the sink delivers to another place from now on. SJ_ENOMEM. */
+/* Delivers the outer frames of all streams again, in new DEEP_FRAMES blocks. The owner calls it
+ * after a flush, if the sink delivers to another place from now on. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_assembler_restore_frames(sj_assembler *assembler);
 
 /* Ends all streams at `now_ticks`, because the thread or its recording ended, and cuts the last
@@ -202,7 +203,7 @@ typedef struct sj_assembler_counters {
     /* In blocks offered to the sink: events without a record, less records without an event. An
      * exit by a tail call is the record of an event that a later block may hold. */
     int64_t offered_endings;
-    uint64_t blocks; /* accepted ones, STACK blocks included */
+    uint64_t blocks; /* blocks that the sink accepted, DEEP_FRAMES blocks included */
     uint64_t block_bytes;
     uint64_t streams;
 } sj_assembler_counters;
