@@ -21,9 +21,10 @@ typedef struct sj_hook_change {
     uint64_t address;
     uint32_t function; /* id; 0: not of a function */
     uint8_t bytes;
-    uint8_t window; /* bytes that no thread may be inside of while the change is written */
-    /* 1: a thread inside the window is moved to the window's start, because the instructions before
-     * may run again */
+    /* number of bytes from `address` on that no thread may be inside while the change is written */
+    uint8_t window;
+    /* 1: a thread inside the window is moved to the window's start, because the instructions that
+     * it has executed there may run again */
     uint8_t repeats;
     uint8_t written; /* 1: the code holds `patched`, 0: it holds `original` */
     uint8_t is_slot; /* 1: an import's slot, which the loader may also write */

@@ -118,9 +118,10 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. A "monitor" bit starts that monitor in the agent. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,    /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,            /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,    /* ask for IMPORTS, as the policy is at this moment */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1, /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,         /* monitor: event loops */
+    /* the agent sends SJ_LINK_IMPORTS: the present policy wants library calls */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,
     SJ_LINK_RUNTIME_MONO = 8,             /* monitor: methods that Mono compiles */
     SJ_LINK_RUNTIME_MONO_ANEW = 16,       /* monitor: also methods compiled ahead of time */
     SJ_LINK_RUNTIME_JVM = 32,             /* monitor: Java methods, by rewriting classes */
@@ -261,10 +262,11 @@ enum { SJ_LINK_LINES_WORDS = 16000 };
 
 /* Reason why it is not known which lines run. */
 typedef enum sj_no_lines {
-    SJ_NO_LINES_DEBUGGED = 1, /* the runtime reads symbol files because of its own options */
-    SJ_NO_LINES_EMBEDDED = 2, /* the program embeds the runtime, which may do so later */
-    SJ_NO_LINES_REFUSED = 3,  /* the runtime refused */
-    SJ_NO_LINES_ATTACHED = 4  /* the program was running already, so earlier lines are not known */
+    SJ_NO_LINES_DEBUGGED = 1, /* the runtime's own options make it read symbol files */
+    /* the program embeds the runtime, which may read symbol files later */
+    SJ_NO_LINES_EMBEDDED = 2,
+    SJ_NO_LINES_REFUSED = 3, /* the runtime refused */
+    SJ_NO_LINES_ATTACHED = 4 /* the program was running already, so earlier lines are not known */
 } sj_no_lines;
 
 typedef struct sj_link_no_lines {
@@ -282,10 +284,11 @@ typedef enum sj_mono_entry {
 
 enum { SJ_LINK_SYMBOL_BYTES = 60 };
 
-/* The methods of the process's runtime are not recorded. */
+/* Reports that the methods of the process's runtime cannot be recorded. */
 typedef struct sj_link_no_methods {
-    uint32_t entry;                     /* sj_mono_entry that exists */
-    char missing[SJ_LINK_SYMBOL_BYTES]; /* the first function that is missing, NUL-terminated */
+    uint32_t entry; /* sj_mono_entry that exists */
+    /* name of the first function that the runtime lacks, NUL-terminated */
+    char missing[SJ_LINK_SYMBOL_BYTES];
 } sj_link_no_methods;
 
 /* A Java class that a JVM is about to define or redefine. The memory file that comes with the
@@ -336,7 +339,7 @@ typedef struct sj_link_class_added {
     /* Size of the rewritten class, in the same memory file from offset 0. Traced class: a byte per
      * method, 1: wanted. */
     uint32_t class_bytes;
-    uint32_t selection; /* identifies the wanted methods, as in sj_link_loaded_class */
+    uint32_t selection; /* an sj_class_selection, which identifies the wanted methods */
 } sj_link_class_added;
 
 /* State of the probes of a class. */
@@ -405,7 +408,8 @@ typedef struct sj_link_tracer {
     uint32_t path_bytes; /* the path follows, not terminated */
 } sj_link_tracer;
 
-/* Addresses, as in the library's file, of the functions that take a thread and a method. */
+/* Addresses, as in the library's file, of the functions that the runtime calls with a thread and a
+ * method at each entry and exit. */
 typedef struct sj_link_tracer_found {
     uint64_t entry;
     uint64_t exit;
@@ -439,7 +443,7 @@ typedef struct sj_link_mark {
 } sj_link_mark;
 
 typedef struct sj_link_failure {
-    uint32_t function; /* index in the plan */
+    uint32_t function; /* index in the plan; for SJ_LINK_CODE the function's id */
     uint32_t skip;     /* sj_skip */
 } sj_link_failure;
 

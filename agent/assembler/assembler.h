@@ -96,8 +96,9 @@ void sj_assembler_free(sj_assembler *assembler);
 SJ_MUST_CHECK sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records,
                                           size_t count, uint64_t now_ticks);
 
-/* Sets the steps of all later times; see `clock_step` and `kept_step` of the options. A time that
- * coarser steps would move before the event before it becomes that event's time. */
+/* Sets the steps of all later times; see `clock_step` and `kept_step` of the options. If rounding
+ * by coarser steps would put an event before the previous event, it gets the previous event's time.
+ */
 void sj_assembler_set_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step);
 
 /* Sets a predicate for functions whose probes recorded nothing for a time. An exit of a managed
@@ -112,8 +113,8 @@ void sj_assembler_set_optional_entries(sj_assembler *assembler,
 SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
                                               uint64_t calls, uint64_t events, uint64_t now_ticks);
 
-/* True if any open call is of a function for which `is_one` returns true. Calls that have ended by
- * a tail call do not count. */
+/* True if any open call is of a function for which `is_one` returns true. Calls that have left by a
+ * tail call do not count. */
 bool sj_assembler_has_open(const sj_assembler *assembler,
                            bool (*is_one)(void *context, uint32_t function), void *context);
 
@@ -135,7 +136,7 @@ SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_s
 /* Cuts the pending events of all streams into blocks, so that live views show them. */
 SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks);
 
-/* Replaces the list of rules (borrowed). The new list has the same rules at the same places, or is
+/* Replaces the list of rules (borrowed). The new list has the same rules at the same indexes, or is
  * empty. */
 void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules);
 
@@ -167,13 +168,13 @@ typedef struct sj_assembler_counters {
     uint64_t preopened;
     uint64_t returned; /* exits that ended their call */
     uint64_t jumped;   /* exits by a tail call */
-    /* calls that ended by a tail call and whose last event was written, however they ended */
+    /* calls that left by a tail call and whose last event was written, however they ended */
     uint64_t ended_jumped;
     uint64_t unwound;       /* calls that a throw or a longjmp ended */
     uint64_t thrown;        /* exits which report that an exception left a call of a runtime */
     uint64_t longest_throw; /* largest number of managed ones among `thrown` in a row */
     /* Exits of calls that were counted as `unwound`. They ran on inside the runtime while it
-     * unwound the managed call below them. */
+     * unwound the managed call that had made them. */
     uint64_t overtaken;
     /* Exits by an exception from a frame without an open call: its entry was not recorded yet, its
      * exit was recorded before, or it has no hooks. Also exits for which `may_lack_entry` returns
