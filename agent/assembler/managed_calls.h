@@ -29,8 +29,8 @@
 
 enum { SJ_MANAGED_REACH = 4096 };
 
-/* Returns the address of a managed call that has no native caller. Its bit 0 is set, and it is
- * higher than any address of the run's stack except the last one. */
+/* Returns the address of a managed call that has no native caller. Its bit 0 is set, and no native
+ * call on the run's stack has a higher address. */
 static inline uint64_t sj_managed_base(const sj_record_run *run)
 {
     const uint64_t high =

@@ -6,9 +6,9 @@
 
 #include "agent/drain/process_drain.h"
 
-/* True if a living process runs a program that will not join. Then its memory no longer has the
- * agent, and the agent announced no joining program. False if that cannot be determined. Makes one
- * system call. */
+/* True if a living process runs a program that will not join: the agent is no longer in its memory,
+ * and had announced no program that joins. False if that cannot be determined. Makes one system
+ * call. */
 bool sj_other_program_runs(sj_process_drain *process);
 
 /* True if a process that has ended was running another program at its end. */
@@ -24,8 +24,8 @@ typedef struct sj_other_programs {
     size_t capacity;
 } sj_other_programs;
 
-/* Adds a process and takes ownership of `process->tracked`. If out of memory, does neither: the end
- * of the process is then not stored. */
+/* Adds a process and takes ownership of `process->tracked`. If out of memory, changes nothing: the
+ * end of the process is then not stored. */
 void sj_other_programs_add(sj_other_programs *programs, sj_process_drain *process);
 
 /* Reports the processes that have ended to the registry. Returns the errors of its writer. */
