@@ -44,7 +44,7 @@ typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_PREPARED = 2,
     /* sojourn_agent_detach has run: the agent uses nothing of the program any longer */
     SJ_AGENT_STATE_DETACHED = 3,
-    SJ_AGENT_STATE_FAILED = 4 /* the recorder did not answer; nothing was changed */
+    SJ_AGENT_STATE_FAILED = 4 /* the recorder did not reply; nothing was changed */
 } sj_agent_state_phase;
 
 /* State of the references of modules, or of a language's runtime, that a monitor changes.

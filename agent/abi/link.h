@@ -4,7 +4,7 @@
  *
  * The agent connects when it is loaded and when the program loads more modules. It closes the
  * socket before it returns to the program, so no descriptor stays open in the program. A packet is
- * one sj_link_packet and `payload_bytes` bytes. If the recorder does not answer within
+ * one sj_link_packet and `payload_bytes` bytes. If the recorder does not reply within
  * SJ_LINK_TIMEOUT_MS, the agent continues without it (counted). All integers are native-endian,
  * because both processes run on one machine.
  *
@@ -59,37 +59,37 @@ typedef enum sj_link_type {
     SJ_LINK_TRANSITION = 10,
     /* sj_link_module of a module whose plan has no imports: asks which imports are wanted */
     SJ_LINK_IMPORTS = 11,
-    /* From commands of the same user, without HELLO; answered by DONE or REFUSED (reason). */
+    /* From commands of the same user, without HELLO; the reply is DONE or REFUSED (reason). */
     SJ_LINK_MARK = 48,    /* sj_link_mark */
     SJ_LINK_TRIGGER = 49, /* sj_link_mark with `end` 0: fires the trigger "command" of that name */
     /* a policy document to apply from now on; DONE carries the result as JSON */
     SJ_LINK_POLICY = 50,
     SJ_LINK_POLICY_ASK = 51,    /* DONE carries the active policy document */
     SJ_LINK_METHODS = 64,       /* agent: methods of a dynamic runtime to register as functions */
-    SJ_LINK_METHODS_ADDED = 65, /* recorder's answer; SKIP: none is wanted */
+    SJ_LINK_METHODS_ADDED = 65, /* recorder's reply; SKIP: none is wanted */
     SJ_LINK_CONTAINER = 66,     /* agent: sj_link_container */
-    /* recorder's answer; SKIP: none is wanted (SJ_SKIP_MODULE), or its file cannot be read
+    /* recorder's reply; SKIP: none is wanted (SJ_SKIP_MODULE), or its file cannot be read
      * (SJ_SKIP_UNDECODABLE) */
     SJ_LINK_CONTAINER_ADDED = 67,
     SJ_LINK_CLASS = 68,       /* agent: sj_link_class with a memory file of the class file */
-    SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays unchanged */
-    SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; not answered */
-    /* agent: sj_link_stall, followed by the watch's name, with a memory file of the report; not
-     * answered */
+    SJ_LINK_CLASS_ADDED = 69, /* recorder's reply; SKIP: the class stays unchanged */
+    SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no reply */
+    /* agent: sj_link_stall, followed by the watch's name, with a memory file of the report; no
+     * reply */
     SJ_LINK_STALL = 90,
-    SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; answered by DONE */
-    SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; not answered */
-    SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; not answered */
+    SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; the reply is DONE */
+    SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; no reply */
+    SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; no reply */
     /* agent: sj_link_code, code of known functions that is in no module, with a memory file.
-     * Answered like MODULE. In APPLIED, first_function is 0, and each failure has the function's
-     * id. */
+     * Its replies are those of MODULE. In APPLIED, first_function is 0, and each failure has the
+     * function's id. */
     SJ_LINK_CODE = 71,
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
-    /* recorder's answer: one byte per class, 1: its probes must change */
+    /* recorder's reply: one byte per class, 1: its probes must change */
     SJ_LINK_CLASSES_CHOSEN = 87,
     SJ_LINK_TRACER = 88,       /* agent: sj_link_tracer */
-    SJ_LINK_TRACER_FOUND = 89, /* recorder's answer: sj_link_tracer_found; SKIP: not found */
-    SJ_LINK_NO_METHODS = 93    /* agent: sj_link_no_methods; not answered */
+    SJ_LINK_TRACER_FOUND = 89, /* recorder's reply: sj_link_tracer_found; SKIP: not found */
+    SJ_LINK_NO_METHODS = 93    /* agent: sj_link_no_methods; no reply */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -242,7 +242,7 @@ typedef struct sj_link_container_added {
     uint32_t has_lines; /* 1: the agent must report which instructions of the methods ran */
 } sj_link_container_added;
 
-/* Returns the number of sj_link_method_values that an answer can hold for a container with `count`
+/* Returns the number of sj_link_method_values that a reply can hold for a container with `count`
  * tokens (at most SJ_LINK_CONTAINER_TOKENS). */
 static inline uint32_t sj_link_container_values(uint32_t count)
 {
@@ -320,7 +320,7 @@ enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
 typedef struct sj_link_code {
     uint32_t count;
     uint32_t file_bytes; /* size of the array and the bytes; at most SJ_LINK_CODE_BYTES */
-    uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them; answered by SKIP */
+    uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them; the reply is SKIP */
     uint32_t reserved;
 } sj_link_code;
 
@@ -386,7 +386,7 @@ typedef enum sj_link_jvm_moment {
 typedef struct sj_link_jvm_state {
     uint32_t moment;     /* sj_link_jvm_moment */
     uint32_t classes;    /* rewritten classes */
-    uint32_t unanswered; /* unchanged classes, because the recorder did not answer */
+    uint32_t unanswered; /* unchanged classes, because the recorder did not reply */
     uint32_t leaf_stubs; /* compiled wrappers of probes that jump to leaf stubs */
     uint32_t wrappers;   /* compiled wrappers of probes that call native methods */
     uint32_t is_unknown; /* 1: the JVM's wrappers are not known */

@@ -203,9 +203,9 @@ typedef enum sj_plan_operation {
     /* f: records an exit of the stub's function and jumps to the start of function f, whose entry
      * has the same time; may change the status flags */
     SJ_OPERATION_TAIL_CALL = 13,
-    /* d (zigzag): says which instruction of the program the code that follows belongs to: the one
-     * at distance d from the start of the stub's function. Copied instructions belong to the
-     * instructions after it. A stub starts with distance 0. */
+    /* d (zigzag): says to which instruction of the program the code that follows belongs: the one
+     * at distance d from the start of the stub's function. After each copied instruction, it is the
+     * next instruction of the program. A stub starts with distance 0. */
     SJ_OPERATION_PLACE = 14,
     /* r, n, n bytes, p, target (zigzag module offset): probe: records an exit of the stub's
      * function by the jump that follows, whose target is known at run time. AArch64: general

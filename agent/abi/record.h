@@ -124,9 +124,9 @@ typedef enum sj_note {
     SJ_NOTE_UNWOUND = 6,   /* argument: a stack address; every call at a lower address has ended */
     SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off; calls while it is off are not recorded */
     SJ_NOTE_REQUEST = 8,   /* argument: sj_request of the program to the recorder */
-    /* The open calls of the thread's own stack are complete again. The note follows
-     * SJ_NOTE_DROPPED_EVENTS, SJ_NOTE_UNWOUND, and the entries of open calls that began among the
-     * dropped records. */
+    /* From here on, the records describe all open calls of the thread's own stack again. The note
+     * follows SJ_NOTE_DROPPED_EVENTS, SJ_NOTE_UNWOUND, and the entries of open calls that began
+     * among the dropped records. */
     SJ_NOTE_STACK_KNOWN = 9,
     /* Argument: the low end of an alternate stack that lies inside the thread's own stack. A signal
      * handler begins on it. 0: the handler has returned. */

@@ -210,12 +210,15 @@ typedef struct sj_zombie_settings {
     uint32_t memory_kib;
     /* Limits of delayed frees: most blocks, and most memory of blocks and their records. 0: none
      * are delayed. */
-    uint32_t delayed_blocks; /* Fixed when the process begins to be watched, or 0. */
+    /* Not changed after the process begins to be watched, unless it was 0. */
+    uint32_t delayed_blocks;
     uint32_t delayed_kib;
     uint32_t vtables; /* 1: virtual calls on objects whose free is delayed are reported. */
-    /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
+    /* Limit of the monitor's share of the program's CPU time, in 1/1000; 0: no limit. Only the
+     * recorder reads it. */
     uint32_t budget_per_mille;
-    uint32_t counts; /* 1: what threads allocate and free is counted. */
+    /* 1: the numbers and bytes of each thread's allocations and frees are counted. */
+    uint32_t counts;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
@@ -375,7 +378,7 @@ typedef struct sj_zombie_region {
     /* 1 + index of the function in the plan of its part. 0: not patched. */
     uint32_t heap_entries[SJ_HEAP_ENTRIES];
     uint8_t parts[SJ_HEAP_ENTRIES]; /* An sj_heap_part. */
-    /* 1: the function allocates by calling another entry, which counts. */
+    /* 1: the function allocates by calling another patched entry, which counts the allocation. */
     uint8_t is_forwarding[SJ_HEAP_ENTRIES];
     uint32_t why_not; /* An sj_zombie_refusal: why there is no plan. */
     sj_heap_plan plans[SJ_HEAP_PARTS];

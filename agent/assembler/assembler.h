@@ -200,9 +200,11 @@ typedef struct sj_assembler_counters {
     uint64_t refused_blocks;
     uint64_t refused_calls; /* calls of refused blocks that no later block delivered */
     uint64_t refused_events;
-    uint64_t offered_kept_calls; /* refused calls that the block on offer contains */
-    /* In blocks offered to the sink: events without a record, less records without an event. An
-     * exit by a tail call is the record of an event that a later block may hold. */
+    /* calls that were counted as refused and that the block being offered contains */
+    uint64_t offered_kept_calls;
+    /* Number of events without a record in the blocks offered to the sink, less the number of
+     * records without an event. An exit by a tail call is such a record: a later block may hold its
+     * event. */
     int64_t offered_endings;
     uint64_t blocks; /* blocks that the sink accepted, DEEP_FRAMES blocks included */
     uint64_t block_bytes;

@@ -26,7 +26,7 @@ typedef struct sj_open_cost {
     /* other code ran on the thread during the call, so its costs are not known */
     bool is_distrusted;
     uint64_t at_entry[SJ_COUNTERS];
-    uint64_t below[SJ_COUNTERS];
+    uint64_t below[SJ_COUNTERS]; /* costs of the measured callees that have ended */
 } sj_open_cost;
 
 /* All zero: empty. */

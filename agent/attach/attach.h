@@ -28,8 +28,10 @@ typedef struct sj_attach_report {
     uint64_t stopped_cpu_ns; /* CPU time of the tracer during stopped_ns. */
     uint64_t loading_ns;     /* Part of prepare_ns in which a thread loads the agent. */
     uint32_t threads;
-    uint32_t patches;
+    uint32_t patches; /* Pieces of text that were written. */
+    /* Pieces that were not written: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
+    /* Threads that new program counters alone could not bring out of the bytes to be written. */
     uint32_t moved;
 } sj_attach_report;
 

@@ -6,9 +6,11 @@
 
 /* The programs that join the session. */
 typedef enum sj_exec_followed {
-    SJ_EXEC_NONE = 0, /* none; programs are counted */
+    SJ_EXEC_NONE = 0, /* none; programs are only counted */
     SJ_EXEC_OWN =
-        1, /* only this process's own exec (as in a script); programs of children are counted */
+        /* programs that this process executes in its own place; programs of children are only
+         * counted */
+    1,
     SJ_EXEC_ALL = 2
 } sj_exec_followed;
 
