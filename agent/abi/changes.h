@@ -81,8 +81,8 @@ typedef struct sj_change_rule {
      * active in all processes */
     _Atomic uint32_t is_between;
     _Atomic uint64_t met; /* calls that met all conditions */
-    _Atomic uint64_t
-        fired; /* calls among them that were changed, after `from`, `one_in`, `times` */
+    /* those of these calls that the rule changed, by `from`, `one_in` and `times` */
+    _Atomic uint64_t fired;
     _Atomic uint64_t unfit; /* calls of methods whose type does not accept the value: unchanged */
 } sj_change_rule;
 

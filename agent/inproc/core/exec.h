@@ -7,10 +7,7 @@
 /* The programs that join the session. */
 typedef enum sj_exec_followed {
     SJ_EXEC_NONE = 0, /* none; programs are only counted */
-    SJ_EXEC_OWN =
-        /* programs that this process executes in its own place; programs of children are only
-         * counted */
-    1,
+    SJ_EXEC_OWN = 1,  /* only programs executed in place of this process; others are counted */
     SJ_EXEC_ALL = 2
 } sj_exec_followed;
 

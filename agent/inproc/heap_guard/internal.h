@@ -50,8 +50,8 @@ typedef struct sj_pool_slot {
     /* True if a page that should be closed is open, because the program accessed it. */
     _Atomic uint32_t is_open;
     _Atomic uint32_t is_reported; /* True if a use of this block was reported. */
-    uint32_t
-        families; /* Bits of sj_block_family: the functions that may have allocated the block. */
+    /* Bits of sj_block_family: the functions that may have allocated the block. */
+    uint32_t families;
     uint32_t size;
     uint32_t held_bytes;  /* Bytes of memory that the slot's pages use. */
     uint32_t is_prepared; /* True once all pages of the slot have been closed. */
