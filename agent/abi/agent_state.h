@@ -71,8 +71,8 @@ typedef struct sj_agent_state {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t phase; /* sj_agent_state_phase */
-    /* An odd number while the agent changes the tables that this structure refers to. A tracer that
-     * reads one lets the threads run and checks again. */
+    /* An uneven number while the agent changes the tables that this structure refers to. A tracer
+     * that reads one lets the threads run and checks again. */
     _Atomic uint32_t changing;
     uint32_t hooked_count; /* elements of the array of modules */
     /* 1: the agent keeps its changes for the tracer. The tracer writes them and then sets 0. */

@@ -56,7 +56,7 @@ typedef struct sj_change_condition {
 } sj_change_condition;
 
 typedef struct sj_change_rule {
-    _Atomic uint32_t version; /* an odd number while the recorder changes the rule */
+    _Atomic uint32_t version; /* an uneven number while the recorder changes the rule */
     /* descriptor of the value to compare, whose record triggers the rule; 0: no rule here */
     uint8_t descriptor;
     uint8_t target;     /* descriptor of the value that the rule sets */

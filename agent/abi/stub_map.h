@@ -24,7 +24,8 @@ enum {
     /* Stubs access the byte this far below the stack pointer before they call the slow path, so
      * that a stack overflow faults there. */
     SJ_STUB_TOUCHED_BYTES = 2304,
-    /* The same distance for stubs that are about to record values. Less than a page. */
+    /* Stubs access the byte this far below the stack pointer before they record values. Less than a
+     * page. */
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584,
     SJ_STUB_AREA_MOST_BYTES = 1 << (32 - SJ_STUB_STACK_BITS) /* a larger area has no map */
 };

@@ -120,8 +120,7 @@ void sj_call_stack_free(sj_call_stack *stream);
 /* Delivers the block being filled and starts the next one. Delivers no block if `flags` is 0 and
  * the block has no events and no losses. If the sink refuses the block, drops the calls that began
  * and ended in it, and fills it further (refused_block.h). If more than block_events / 2 events
- * would stay, or the shrinking is impossible for another reason, a gap in the next block replaces
- * the block. */
+ * would stay, or if the block cannot shrink, a gap in the next block replaces the block. */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 
@@ -204,9 +203,9 @@ typedef struct sj_record_run {
 } sj_record_run;
 
 /* Consumes the leading records that enter a callee of the innermost call, leave the innermost call,
- * or are its tail call, while no gap concerns an open call. Returns their number. Stops at any
- * other record: the caller passes that record to the functions below. Updates `*last_ticks`, the
- * time of the thread's latest record. */
+ * or are its tail call. Consumes none if an open call is uncertain (call_trust.h). Returns their
+ * number. Stops at any other record: the caller passes that record to the functions below. Updates
+ * `*last_ticks`, the time of the thread's latest record. */
 size_t sj_call_stack_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
                                    const sj_record *records, size_t count, uint64_t *last_ticks);
 

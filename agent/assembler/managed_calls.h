@@ -69,8 +69,8 @@ SJ_MUST_CHECK sj_status sj_managed_leave(sj_call_stack *stream, uint32_t functio
                                          uint64_t ticks);
 
 /* The counterpart of sj_call_stack_feed_ordinary for managed records. Consumes the leading records
- * that enter a managed call, or return from the innermost one, while no gap concerns an open call.
- * Returns their number, and stops at any other record. */
+ * that enter a managed call, or return from the innermost call. Consumes none if an open call is
+ * uncertain (call_trust.h). Returns their number, and stops at any other record. */
 size_t sj_managed_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
                                 const sj_record *records, size_t count, uint64_t *last_ticks);
 

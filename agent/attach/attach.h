@@ -69,8 +69,8 @@ typedef struct sj_open_call {
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
 
-/* If the session asks for it, redirects references to a runtime's dispatcher (call it after
- * sj_attach_commit), or registers the agent with Mono (call it before sj_attach_commit). Returns
+/* Does what the session asks for: redirects references to a runtime's dispatcher, or registers the
+ * agent with Mono. Call it after sj_attach_commit for a dispatcher, and before it for Mono. Returns
  * SJ_EUNSUPPORTED if the process has no such runtime. */
 SJ_MUST_CHECK sj_status sj_attach_bind(sj_attach *attach, sj_error *error);
 

@@ -117,9 +117,9 @@ void sj_call_filter_deinit(sj_call_filter *filter);
 SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records,
                                             size_t count, uint64_t now_ticks);
 
-/* Reports to the triggers each open call, and the running turn of the event loop, that had exceeded
- * its limit already at the previous call of this function. All records written until `now_ticks`
- * must have been fed. */
+/* Reports to the triggers the open calls that have exceeded their limit, and the running turn of
+ * the event loop if it has. Durations are measured up to the time of the previous call of this
+ * function. All records written until `now_ticks` must have been fed. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 
 /* Returns the number of open calls that are held back because they have not reached the policy's
