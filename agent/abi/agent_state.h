@@ -38,13 +38,13 @@ enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0, /* loaded, no session */
-    /* connected to the recorder at the program's start (sojourn record) */
+    /* preloaded at the program's start (sojourn record), and connected to the recorder */
     SJ_AGENT_STATE_LAUNCHED = 1,
     /* attached: the stubs exist, no code of the program is changed yet */
     SJ_AGENT_STATE_PREPARED = 2,
     /* sojourn_agent_detach has run: the agent uses nothing of the program any longer */
     SJ_AGENT_STATE_DETACHED = 3,
-    SJ_AGENT_STATE_FAILED = 4 /* the recorder did not answer; nothing was changed */
+    SJ_AGENT_STATE_FAILED = 4 /* the recorder did not reply; nothing was changed */
 } sj_agent_state_phase;
 
 /* State of the references of modules, or of a language's runtime, that a monitor changes.
@@ -53,7 +53,8 @@ typedef enum sj_agent_state_phase {
 typedef enum sj_agent_state_binding {
     SJ_AGENT_STATE_UNBOUND = 0, /* also if there is nothing to restore */
     SJ_AGENT_STATE_BOUND = 1,
-    /* Calls may still return through the thunk. Nothing else needs the agent. */
+    /* Recorded calls may still return through the agent's thunk (`return_thunk`). Nothing else
+     * needs the agent. */
     SJ_AGENT_STATE_RELEASED = 2
 } sj_agent_state_binding;
 
@@ -70,8 +71,8 @@ typedef struct sj_agent_state {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t phase; /* sj_agent_state_phase */
-    /* An uneven number while the tables below are being changed. A tracer then lets the threads run
-     * and checks again. */
+    /* An uneven number while the agent changes the tables that this structure refers to. A tracer
+     * that reads one lets the threads run and checks again. */
     _Atomic uint32_t changing;
     uint32_t hooked_count; /* elements of the array of modules */
     /* 1: the agent keeps its changes for the tracer. The tracer writes them and then sets 0. */
@@ -112,11 +113,11 @@ typedef struct sj_agent_state {
     /* Address of SJ_AGENT_STATE_MUTED_FUNCTIONS bytes, one per function, which a tracer writes.
      * While a byte is not 0, the probes of that Java method record nothing. 0: no table. */
     uint64_t muted_functions;
-    /* Number of threads that run code of the program called by the agent, whose stacks cannot be
-     * unwound. The agent is not unloaded before it is 0. */
+    /* Number of threads in which the agent has called code of the program that still runs. Their
+     * stacks cannot be unwound. The agent is not unloaded before the number is 0. */
     _Atomic uint32_t calling_out;
-    /* Address to which signal handlers return instead of the C library's restorer; it is found on
-     * stacks (agent/abi/saved_context.h). 0: unchanged. */
+    /* Address of the agent's restorer, to which signal handlers return. Tracers search stacks for
+     * it (agent/abi/saved_context.h). 0: handlers return to the C library's restorer. */
     uint64_t signal_return;
     uint64_t stub_ranges; /* address of the sj_stub_ranges (agent/abi/stub_map.h) */
     /* 1: a monitor of the session has not started in this process. The agent sets it. In an

@@ -108,12 +108,13 @@ typedef struct sj_slot_cursor {
      * `unsent`. */
     uint64_t position;
     uint64_t unsent; /* events before `position` that are not in the spool, dropped ones included */
-    uint64_t noted_calls; /* drops that notes before `position` report */
+    uint64_t noted_calls; /* dropped calls that notes before `position` report */
     uint64_t noted_events;
 } sj_slot_cursor;
 
-/* Content of the cursor after the next block, gap or sums are stored. The consumer writes it before
- * it stores them. After a kill between the two, the next consumer finds out which of them holds. */
+/* Content of the cursor after the next block, gap or sums are stored. The consumer writes the offer
+ * before it stores them. If the consumer is killed in between, the next consumer finds out whether
+ * they were stored. If so, the offer is valid, else the cursor. */
 typedef struct sj_slot_offer {
     /* Number of the block in its session, from 1. With SJ_OFFER_GAP, the number of the gap. With
      * SJ_OFFER_SUMS, the number of events in the profile's sums afterwards. 0: no offer. */
@@ -154,15 +155,15 @@ typedef struct sj_thread_slot {
     _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
     uint32_t unused_word;
     uint64_t unsent_calls; /* written by the consumer: calls known to be among `cursor.unsent` */
-    /* CPU time and allocated bytes of the thread when it, its process or its runtime ended, plus 1;
-     * 0: not known. */
+    /* 1 + the thread's CPU time, and 1 + its allocated bytes, when the thread, its process or its
+     * runtime ended; 0: not known. */
     _Atomic uint64_t cpu_ns;
     _Atomic uint64_t allocated_bytes; /* in the heap of a runtime */
-    /* Allocations and frees of the thread since counting began, indexed by sj_slot_memory, plus 1;
-     * 0: not counted. The thread itself writes them at each allocation and free. */
+    /* 1 + the thread's counters of allocations and frees since counting began, indexed by
+     * sj_slot_memory; 0: not counted. The thread itself writes them at each allocation and free. */
     _Atomic uint64_t memory[SJ_SLOT_MEMORY];
-    /* Name (comm) at the end of the recording, of the thread that ended it by exit; "": not
-     * known. */
+    /* The thread's name (comm) at the program's exit. Stored only for the thread that calls exit;
+     * "": not known. */
     char last_name[16];
     sj_slot_offer offer; /* written by the consumer */
     uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
@@ -257,22 +258,23 @@ typedef struct sj_arena_header {
     _Atomic uint64_t functions_refused;
     /* Output buffers of functions whose address was not known at the exit. */
     _Atomic uint64_t values_lost;
-    /* Requests for memory of the file that the file system refused. */
+    /* Number of requests for memory of the arena's file that the file system refused. */
     _Atomic uint64_t pages_refused;
-    _Atomic uint32_t is_full;           /* 1: the latest such request was refused */
+    _Atomic uint32_t is_full;           /* 1: the latest of these requests was refused */
     _Atomic uint32_t forks_unannounced; /* children forked without the agent's fork handlers */
     sj_overwritten overwritten; /* found when the program ended; written before SJ_ARENA_ENDED */
     /* Counters of the kinds from SJ_ARENA_UNRECORDED on. */
     _Atomic uint32_t unrecorded_later[SJ_UNRECORDED_KINDS - SJ_ARENA_UNRECORDED];
-    /* Programs that threads are about to execute in place of this process, in units of
-     * SJ_ARENA_EXEC_JOINS and SJ_ARENA_EXEC_COUNTED; 0: none. Children of vfork do not count. */
+    /* Programs that threads are about to execute in place of this process; 0: none. Low 16 bits:
+     * number of those that will join the session. Higher bits: number of those that were counted as
+     * unrecorded. Children of vfork do not count. */
     _Atomic uint32_t own_execs;
     uint64_t own_address;               /* address of this header in the process; 0: not known */
     sj_refused_reports refused_reports; /* about events_refused and calls_refused */
 } sj_arena_header;
 
-/* Units of `own_execs`: a program that will join the session, and one that was counted as
- * unrecorded. */
+/* Amounts by which one program increases `own_execs`: a program that will join the session, and a
+ * program that was counted as unrecorded. */
 enum { SJ_ARENA_EXEC_JOINS = 1, SJ_ARENA_EXEC_COUNTED = 1 << 16 };
 
 static inline uint32_t sj_arena_execs_that_join(uint32_t own_execs)

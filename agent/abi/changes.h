@@ -68,7 +68,7 @@ typedef struct sj_change_rule {
     uint64_t delay_ns;    /* 0: no delay */
     uint64_t from;        /* number of the first matching call that is changed; 0, 1: all */
     uint64_t times;       /* maximum number of changed calls; 0: no limit */
-    uint64_t one_in;      /* 0, 1: every matching call */
+    uint64_t one_in;      /* one matching call in this many is changed; 0, 1: every one */
     uint64_t until_ticks; /* 0: no time limit */
     sj_change_condition conditions[SJ_CHANGE_CONDITIONS];
     uint32_t condition_count;
@@ -77,16 +77,19 @@ typedef struct sj_change_rule {
     char begin_mark[SJ_CHANGE_MARK_BYTES]; /* the rule is active from this mark on; "": at once */
     char end_mark[SJ_CHANGE_MARK_BYTES];   /* until this mark; each process has its own marks */
     char thrown[SJ_CHANGE_THROWN_BYTES];   /* class of the exception; "": none */
-    _Atomic uint32_t is_between; /* 1: active in all processes, by marks of the command line */
-    _Atomic uint64_t met;
+    /* 1: `begin_mark` was set from outside the program (`sojourn mark`), which makes the rule
+     * active in all processes */
+    _Atomic uint32_t is_between;
+    _Atomic uint64_t met; /* calls that met all conditions */
+    /* those of these calls that the rule changed, by `from`, `one_in` and `times` */
     _Atomic uint64_t fired;
     _Atomic uint64_t unfit; /* calls of methods whose type does not accept the value: unchanged */
 } sj_change_rule;
 
 typedef struct sj_changed_function {
     _Atomic uint32_t function; /* 0: free */
-    /* 1: only these rules need its values, and each rule has a condition on them. So a value that
-     * matches no rule is not recorded. */
+    /* 1: nothing except the rules below needs the function's values, and each of these rules has a
+     * condition on them. So a value that matches no rule is not recorded. */
     _Atomic uint32_t is_quiet;
     _Atomic uint64_t rules[SJ_CHANGE_RULE_WORDS]; /* bits of the rules about its calls */
     /* bits of the rules about calls that it makes */

@@ -21,7 +21,7 @@ typedef struct sj_heap_residue {
     uint32_t version;
     _Atomic uint32_t live; /* Live guarded blocks, and those about to be created. */
     /* 1: all entries are patched. The writer of the entries sets it. No block is guarded before, so
-     * that the C library never has to free one. */
+     * that the C library never has to free a guarded block. */
     _Atomic uint32_t is_whole;
     uint32_t reserved;
     uint64_t pool_bytes; /* Size of the pool's address range. Only live blocks use memory in it. */

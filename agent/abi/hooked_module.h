@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* `function` of changes at the allocator's entry points, above all function ids: functions that
- * allocate, and functions that free. */
+/* Values of `function`, greater than any function id, of changes at the allocator's entry points:
+ * functions that allocate, and functions that free. */
 enum { SJ_HOOK_HEAP_ALLOCATING = 0x50000000, SJ_HOOK_HEAP_FREEING = 0x60000000 };
 
 /* `function` of a change that other changes have replaced. It is not in the code any longer, but
@@ -21,8 +21,11 @@ typedef struct sj_hook_change {
     uint64_t address;
     uint32_t function; /* id; 0: not of a function */
     uint8_t bytes;
-    uint8_t window;  /* bytes that no thread may be inside of while the change is written */
-    uint8_t repeats; /* 1: a thread inside of the window may continue at its start */
+    /* number of bytes from `address` on that no thread may be inside while the change is written */
+    uint8_t window;
+    /* 1: a thread inside the window is moved to the window's start, because the instructions that
+     * it has executed there may run again */
+    uint8_t repeats;
     uint8_t written; /* 1: the code holds `patched`, 0: it holds `original` */
     uint8_t is_slot; /* 1: an import's slot, which the loader may also write */
     uint8_t original[SJ_PATCH_MAX_BYTES];

@@ -32,11 +32,11 @@ typedef enum sj_java_native {
     SJ_JAVA_RECORD_NUMBER = 0,
     SJ_JAVA_RECORD_OBJECT = 1,
     SJ_JAVA_RECORD_THROWN = 2, /* the exception that ends the call */
-    /* Evaluates rules without a condition if the method lacks the parameter that they name. */
+    /* Evaluates the rules without a condition that name a parameter which the method lacks. */
     SJ_JAVA_JUDGE = 3,
     SJ_JAVA_SET = 4, /* returns the change of the number, as the bits to flip (xor) */
-    /* Returns 1 if the call is skipped; the call was recorded then. The type is the one of its
-     * result. Throws the exception that a rule names. */
+    /* Returns 1 if a rule skips the call; this function has recorded the call then. The
+     * sj_java_type is the type of the call's result. Throws the exception that a rule names. */
     SJ_JAVA_DECIDE = 5,
     SJ_JAVA_RESULT = 6, /* returns the result of a skipped call */
     SJ_JAVA_COST = 7,   /* CPU time and bytes so far; the descriptor is SJ_JAVA_AT_ENTRY or 0 */

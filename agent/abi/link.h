@@ -4,7 +4,7 @@
  *
  * The agent connects when it is loaded and when the program loads more modules. It closes the
  * socket before it returns to the program, so no descriptor stays open in the program. A packet is
- * one sj_link_packet and `payload_bytes` bytes. If the recorder does not answer within
+ * one sj_link_packet and `payload_bytes` bytes. If the recorder does not reply within
  * SJ_LINK_TIMEOUT_MS, the agent continues without it (counted). All integers are native-endian,
  * because both processes run on one machine.
  *
@@ -59,37 +59,37 @@ typedef enum sj_link_type {
     SJ_LINK_TRANSITION = 10,
     /* sj_link_module of a module whose plan has no imports: asks which imports are wanted */
     SJ_LINK_IMPORTS = 11,
-    /* From commands of the same user, without HELLO; answered by DONE or REFUSED (reason). */
+    /* From commands of the same user, without HELLO; the reply is DONE or REFUSED (reason). */
     SJ_LINK_MARK = 48,    /* sj_link_mark */
     SJ_LINK_TRIGGER = 49, /* sj_link_mark with `end` 0: fires the trigger "command" of that name */
     /* a policy document to apply from now on; DONE carries the result as JSON */
     SJ_LINK_POLICY = 50,
     SJ_LINK_POLICY_ASK = 51,    /* DONE carries the active policy document */
     SJ_LINK_METHODS = 64,       /* agent: methods of a dynamic runtime to register as functions */
-    SJ_LINK_METHODS_ADDED = 65, /* recorder's answer; SKIP: none is wanted */
+    SJ_LINK_METHODS_ADDED = 65, /* recorder's reply; SKIP: none is wanted */
     SJ_LINK_CONTAINER = 66,     /* agent: sj_link_container */
-    /* recorder's answer; SKIP: none is wanted (SJ_SKIP_MODULE), or its file cannot be read
+    /* recorder's reply; SKIP: none is wanted (SJ_SKIP_MODULE), or its file cannot be read
      * (SJ_SKIP_UNDECODABLE) */
     SJ_LINK_CONTAINER_ADDED = 67,
     SJ_LINK_CLASS = 68,       /* agent: sj_link_class with a memory file of the class file */
-    SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays unchanged */
-    SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; not answered */
-    /* agent: sj_link_stall, followed by the watch's name, with a memory file of the report; not
-     * answered */
+    SJ_LINK_CLASS_ADDED = 69, /* recorder's reply; SKIP: the class stays unchanged */
+    SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no reply */
+    /* agent: sj_link_stall, followed by the watch's name, with a memory file of the report; no
+     * reply */
     SJ_LINK_STALL = 90,
-    SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; answered by DONE */
-    SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; not answered */
-    SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; not answered */
+    SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; the reply is DONE */
+    SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; no reply */
+    SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; no reply */
     /* agent: sj_link_code, code of known functions that is in no module, with a memory file.
-     * Answered like MODULE. In APPLIED, first_function is 0, and each failure has the function's
-     * id. */
+     * Its replies are those of MODULE. In APPLIED, first_function is 0, and each failure has the
+     * function's id. */
     SJ_LINK_CODE = 71,
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
-    /* recorder's answer: one byte per class, 1: its probes must change */
+    /* recorder's reply: one byte per class, 1: its probes must change */
     SJ_LINK_CLASSES_CHOSEN = 87,
     SJ_LINK_TRACER = 88,       /* agent: sj_link_tracer */
-    SJ_LINK_TRACER_FOUND = 89, /* recorder's answer: sj_link_tracer_found; SKIP: not found */
-    SJ_LINK_NO_METHODS = 93    /* agent: sj_link_no_methods; not answered */
+    SJ_LINK_TRACER_FOUND = 89, /* recorder's reply: sj_link_tracer_found; SKIP: not found */
+    SJ_LINK_NO_METHODS = 93    /* agent: sj_link_no_methods; no reply */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -118,9 +118,10 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. A "monitor" bit starts that monitor in the agent. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,    /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,            /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,    /* ask for IMPORTS, as the policy is at this moment */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1, /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,         /* monitor: event loops */
+    /* the agent sends SJ_LINK_IMPORTS: the present policy wants library calls */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,
     SJ_LINK_RUNTIME_MONO = 8,             /* monitor: methods that Mono compiles */
     SJ_LINK_RUNTIME_MONO_ANEW = 16,       /* monitor: also methods compiled ahead of time */
     SJ_LINK_RUNTIME_JVM = 32,             /* monitor: Java methods, by rewriting classes */
@@ -241,7 +242,7 @@ typedef struct sj_link_container_added {
     uint32_t has_lines; /* 1: the agent must report which instructions of the methods ran */
 } sj_link_container_added;
 
-/* Returns the number of sj_link_method_values that an answer can hold for a container with `count`
+/* Returns the number of sj_link_method_values that a reply can hold for a container with `count`
  * tokens (at most SJ_LINK_CONTAINER_TOKENS). */
 static inline uint32_t sj_link_container_values(uint32_t count)
 {
@@ -261,10 +262,11 @@ enum { SJ_LINK_LINES_WORDS = 16000 };
 
 /* Reason why it is not known which lines run. */
 typedef enum sj_no_lines {
-    SJ_NO_LINES_DEBUGGED = 1, /* the runtime reads symbol files because of its own options */
-    SJ_NO_LINES_EMBEDDED = 2, /* the program embeds the runtime, which may do so later */
-    SJ_NO_LINES_REFUSED = 3,  /* the runtime refused */
-    SJ_NO_LINES_ATTACHED = 4  /* the program was running already, so earlier lines are not known */
+    SJ_NO_LINES_DEBUGGED = 1, /* the runtime's own options make it read symbol files */
+    /* the program embeds the runtime, which may read symbol files later */
+    SJ_NO_LINES_EMBEDDED = 2,
+    SJ_NO_LINES_REFUSED = 3, /* the runtime refused */
+    SJ_NO_LINES_ATTACHED = 4 /* the program was running already, so earlier lines are not known */
 } sj_no_lines;
 
 typedef struct sj_link_no_lines {
@@ -282,10 +284,11 @@ typedef enum sj_mono_entry {
 
 enum { SJ_LINK_SYMBOL_BYTES = 60 };
 
-/* The methods of the process's runtime are not recorded. */
+/* Reports that the methods of the process's runtime cannot be recorded. */
 typedef struct sj_link_no_methods {
-    uint32_t entry;                     /* sj_mono_entry that exists */
-    char missing[SJ_LINK_SYMBOL_BYTES]; /* the first function that is missing, NUL-terminated */
+    uint32_t entry; /* sj_mono_entry that exists */
+    /* name of the first function that the runtime lacks, NUL-terminated */
+    char missing[SJ_LINK_SYMBOL_BYTES];
 } sj_link_no_methods;
 
 /* A Java class that a JVM is about to define or redefine. The memory file that comes with the
@@ -317,7 +320,7 @@ enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
 typedef struct sj_link_code {
     uint32_t count;
     uint32_t file_bytes; /* size of the array and the bytes; at most SJ_LINK_CODE_BYTES */
-    uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them; answered by SKIP */
+    uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them; the reply is SKIP */
     uint32_t reserved;
 } sj_link_code;
 
@@ -336,7 +339,7 @@ typedef struct sj_link_class_added {
     /* Size of the rewritten class, in the same memory file from offset 0. Traced class: a byte per
      * method, 1: wanted. */
     uint32_t class_bytes;
-    uint32_t selection; /* identifies the wanted methods, as in sj_link_loaded_class */
+    uint32_t selection; /* an sj_class_selection, which identifies the wanted methods */
 } sj_link_class_added;
 
 /* State of the probes of a class. */
@@ -383,7 +386,7 @@ typedef enum sj_link_jvm_moment {
 typedef struct sj_link_jvm_state {
     uint32_t moment;     /* sj_link_jvm_moment */
     uint32_t classes;    /* rewritten classes */
-    uint32_t unanswered; /* unchanged classes, because the recorder did not answer */
+    uint32_t unanswered; /* unchanged classes, because the recorder did not reply */
     uint32_t leaf_stubs; /* compiled wrappers of probes that jump to leaf stubs */
     uint32_t wrappers;   /* compiled wrappers of probes that call native methods */
     uint32_t is_unknown; /* 1: the JVM's wrappers are not known */
@@ -405,7 +408,8 @@ typedef struct sj_link_tracer {
     uint32_t path_bytes; /* the path follows, not terminated */
 } sj_link_tracer;
 
-/* Addresses, as in the library's file, of the functions that take a thread and a method. */
+/* Addresses, as in the library's file, of the functions that the runtime calls with a thread and a
+ * method at each entry and exit. */
 typedef struct sj_link_tracer_found {
     uint64_t entry;
     uint64_t exit;
@@ -439,7 +443,7 @@ typedef struct sj_link_mark {
 } sj_link_mark;
 
 typedef struct sj_link_failure {
-    uint32_t function; /* index in the plan */
+    uint32_t function; /* index in the plan; for SJ_LINK_CODE the function's id */
     uint32_t skip;     /* sj_skip */
 } sj_link_failure;
 

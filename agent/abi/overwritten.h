@@ -12,7 +12,8 @@ typedef struct sj_overwritten {
     uint32_t functions[SJ_OVERWRITTEN_NAMED]; /* ids of the first ones */
 } sj_overwritten;
 
-/* Adds a function unless its id is stored already. If the list is full, counts every call. */
+/* Adds a function unless its id is stored already. If the list is full, increments `count` at each
+ * call, even for a function that it has counted before. */
 static inline void sj_overwritten_add(sj_overwritten *found, uint32_t function)
 {
     for (uint32_t i = 0; i < found->count && i < SJ_OVERWRITTEN_NAMED; i++) {

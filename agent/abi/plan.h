@@ -30,7 +30,7 @@ enum { SJ_PLAN_VERSION = 5 };
 typedef enum sj_technique {
     SJ_TECHNIQUE_NONE = 0,   /* not hooked; `skip` says why */
     SJ_TECHNIQUE_INLINE = 1, /* entry and every exit patched in place */
-    /* like INLINE, but some patch is a short jump to a branch island in padding */
+    /* like INLINE, but at least one patch is a short jump to a branch island in padding */
     SJ_TECHNIQUE_SHORT = 2,
     SJ_TECHNIQUE_LEAF_COPY = 3, /* the entry jumps to a copy of the function with probes */
     SJ_TECHNIQUE_TRAP = 4,      /* a rarely executed place has an int3 */
@@ -142,8 +142,8 @@ typedef struct sj_plan_function {
     uint64_t fingerprint;
 } sj_plan_function;
 
-/* True if values are recorded before the entries or exits of the function. Fast, because a start
- * asks it for all functions, and most have no values. */
+/* True if values are recorded before the entries or exits of the function. Reads whole words,
+ * because each program start calls it for all functions, and most have no values. */
 static inline bool sj_plan_has_values(const sj_plan_function *function)
 {
     uint32_t words[SJ_PLACES_PER_FUNCTION / sizeof(uint32_t)];
@@ -203,9 +203,9 @@ typedef enum sj_plan_operation {
     /* f: records an exit of the stub's function and jumps to the start of function f, whose entry
      * has the same time; may change the status flags */
     SJ_OPERATION_TAIL_CALL = 13,
-    /* d (zigzag): the code that follows stands for the instruction at this distance from the start
-     * of the stub's function, copies for the instructions after it. A stub starts with distance
-     * 0. */
+    /* d (zigzag): says to which instruction of the program the code that follows belongs: the one
+     * at distance d from the start of the stub's function. After each copied instruction, it is the
+     * next instruction of the program. A stub starts with distance 0. */
     SJ_OPERATION_PLACE = 14,
     /* r, n, n bytes, p, target (zigzag module offset): probe: records an exit of the stub's
      * function by the jump that follows, whose target is known at run time. AArch64: general
@@ -220,8 +220,8 @@ typedef enum sj_patch_kind {
     /* `offset` is the 32-bit distance of a jump (the last four bytes of its instruction; bytes =
      * window = 4), which is changed to reach the stub. */
     SJ_PATCH_REL32 = 2,
-    /* 0xEB rel8 to patch number `via` (a JUMP32 in padding). If it has one byte, the byte after it
-     * is that distance already, and stays. */
+    /* 0xEB rel8 to patch number `via` (a JUMP32 in padding). If the patch has one byte, the byte
+     * after it holds that distance already, and stays. */
     SJ_PATCH_JUMP8 = 3,
     SJ_PATCH_TRAP = 4,     /* 0xCC; the trap handler continues at the stub */
     SJ_PATCH_BRANCH26 = 5, /* aarch64: one `b` to the stub */
@@ -239,9 +239,10 @@ typedef struct sj_plan_patch {
     uint32_t via;      /* JUMP8: index of a patch */
     uint8_t kind;      /* sj_patch_kind */
     uint8_t bytes;     /* number of bytes to write */
-    uint8_t window;    /* number of bytes that no thread may be inside of, >= bytes */
+    /* number of bytes that no thread may be inside while the patch is written, >= bytes */
+    uint8_t window;
     uint8_t reserved;
-    uint8_t original[SJ_PATCH_MAX_BYTES]; /* the `window` bytes before patching */
+    uint8_t original[SJ_PATCH_MAX_BYTES]; /* content of the `window` bytes before patching */
 } sj_plan_patch;
 
 /* Accessors for a checked plan. The results are borrowed until the plan is unmapped. */

@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 /* Checks the bytes of a plan file: magic, version, CRC, and every offset and index. Returns
- * SJ_ECORRUPT or SJ_EVERSION. Freestanding, does not allocate: the agent runs the same check. */
+ * SJ_ECORRUPT or SJ_EVERSION. The agent runs it, too, so it is freestanding and does not allocate.
+ */
 SJ_MUST_CHECK sj_status sj_plan_check(const void *bytes, size_t size_bytes);
 
 #endif

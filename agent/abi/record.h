@@ -75,11 +75,11 @@ enum { SJ_STACK_TAIL_CALL = 1 };
  * meaningless. */
 enum { SJ_STACK_UNTIMED = 2 };
 
-/* Constants of short records. A thread writes short records only for frames in the
- * SJ_SHORT_REACH_BYTES around its latest whole record on its own stack.
+/* Constants of short records. A thread writes short records only for frames on its own stack that
+ * are at most SJ_SHORT_REACH_BYTES from the frame of its latest whole record.
  *
  * A signal handler that interrupts a probe may write a later whole record, which the probe does not
- * know. The remaining part of the 32 KiB that 12 bits can address allows for its frames. */
+ * know. The rest of the 32 KiB that 12 bits can address allows for the handler's frames. */
 enum {
     SJ_SHORT_MARK = 5,
     SJ_SHORT_TAIL_CALL_MARK = 7,
@@ -103,9 +103,10 @@ enum {
 typedef enum sj_record_part {
     SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
     SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */
-    SJ_PART_TEXT = 2,     /* bytes 8..11 as for SJ_PART_VALUE, also below */
-    SJ_PART_CHANGED = 3,  /* a value that a rule changed; the next record is an SJ_PART_RULE */
-    SJ_PART_RULE = 4      /* index of the rule in the policy */
+    /* the text of a value; bytes 8..11 as for SJ_PART_VALUE, also in the next two parts */
+    SJ_PART_TEXT = 2,
+    SJ_PART_CHANGED = 3, /* a value that a rule changed; the next record is an SJ_PART_RULE */
+    SJ_PART_RULE = 4     /* index of the rule in the policy */
 } sj_record_part;
 
 enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };
@@ -113,17 +114,19 @@ enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };
 /* Notes: other events of a thread, in order with its entries and exits. */
 typedef enum sj_note {
     SJ_NOTE_DROPPED_CALLS = 1, /* argument: entries dropped since the previous record */
-    /* argument: records of all kinds dropped since then; follows SJ_NOTE_DROPPED_CALLS */
+    /* argument: records of all kinds dropped since the previous record; follows
+     * SJ_NOTE_DROPPED_CALLS */
     SJ_NOTE_DROPPED_EVENTS = 2,
-    SJ_NOTE_WAITED = 3,     /* argument: ticks that the thread waited for the drain */
-    SJ_NOTE_MARK_BEGIN = 4, /* argument, also of the end: index in the arena's mark table */
+    SJ_NOTE_WAITED = 3, /* argument: ticks that the thread waited for the drain */
+    /* argument: index in the arena's mark table, also for SJ_NOTE_MARK_END */
+    SJ_NOTE_MARK_BEGIN = 4,
     SJ_NOTE_MARK_END = 5,
-    SJ_NOTE_UNWOUND = 6,   /* argument: a stack address; every call below it has ended */
+    SJ_NOTE_UNWOUND = 6,   /* argument: a stack address; every call at a lower address has ended */
     SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off; calls while it is off are not recorded */
     SJ_NOTE_REQUEST = 8,   /* argument: sj_request of the program to the recorder */
-    /* The open calls of the thread's own stack are complete again. The note follows
-     * SJ_NOTE_DROPPED_EVENTS, SJ_NOTE_UNWOUND, and the entries of open calls that began among the
-     * dropped records. */
+    /* From here on, the records describe all open calls of the thread's own stack again. The note
+     * follows SJ_NOTE_DROPPED_EVENTS, SJ_NOTE_UNWOUND, and the entries of open calls that began
+     * among the dropped records. */
     SJ_NOTE_STACK_KNOWN = 9,
     /* Argument: the low end of an alternate stack that lies inside the thread's own stack. A signal
      * handler begins on it. 0: the handler has returned. */

@@ -18,7 +18,7 @@ typedef struct sj_return_slot {
 
 enum {
     SJ_RETURN_ADDRESS_BITS = SJ_MACHINE_ADDRESS_BITS,
-    /* the slot's stack word holds the thunk's address during the call */
+    /* 1: during the call, the stack word that the slot belongs to holds the thunk's address */
     SJ_RETURN_IS_IN_SLOT = SJ_MACHINE_CALL_PUSHES,
     SJ_RETURN_REGION_SHIFT = 30, /* log2 of the stack bytes that one region serves */
     SJ_RETURN_REGIONS = 1 << (SJ_RETURN_ADDRESS_BITS - SJ_RETURN_REGION_SHIFT)

@@ -8,7 +8,8 @@
 
 #define SJ_SAVED_CONTEXT_MAGIC UINT64_C(0x4c414e4749534a53) /* "SJSIGNAL" */
 
-/* x86-64: offset in the kernel's context, after the registers; 64 bytes. */
+/* x86-64: offset of the sj_saved_context in the kernel's context: the 64 reserved bytes after the
+ * registers. */
 enum { SJ_SAVED_CONTEXT_AT = 40 + 24 * 8 };
 
 /* Size of the agent's restorer. A thread may return to any of its bytes. */

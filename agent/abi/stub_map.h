@@ -21,9 +21,11 @@ enum {
     SJ_STUB_STACK_WORD = 8,
     SJ_STUB_STACK_LEAST = -8,
     SJ_STUB_STACK_MOST = 8 * ((1 << SJ_STUB_STACK_BITS) - 2),
-    /* Before stubs call the slow path, they touch the stack as far below as this. */
+    /* Stubs access the byte this far below the stack pointer before they call the slow path, so
+     * that a stack overflow faults there. */
     SJ_STUB_TOUCHED_BYTES = 2304,
-    /* Before they record values, they touch it as far below as this: less than a page. */
+    /* Stubs access the byte this far below the stack pointer before they record values. Less than a
+     * page. */
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584,
     SJ_STUB_AREA_MOST_BYTES = 1 << (32 - SJ_STUB_STACK_BITS) /* a larger area has no map */
 };
@@ -36,10 +38,10 @@ typedef enum sj_stub_kind {
 } sj_stub_kind;
 
 typedef struct sj_stub_entry {
-    /* Offset in the area, above SJ_STUB_STACK_BITS bits that hold the stack's distance in words,
-     * plus 1. */
+    /* Low SJ_STUB_STACK_BITS bits: the stack's distance in words, plus 1. Higher bits: the offset
+     * in the area. */
     uint32_t start;
-    uint32_t place; /* offset in the text, below the sj_stub_kind */
+    uint32_t place; /* low SJ_STUB_KIND_SHIFT bits: offset in the text; higher bits: sj_stub_kind */
 } sj_stub_entry;
 
 typedef struct sj_stub_area {
@@ -61,7 +63,8 @@ enum { SJ_STUB_RANGES = 32768 };
 
 /* The areas of a process, unsorted. Tracers find them through the agent's state. */
 typedef struct sj_stub_ranges {
-    /* number of used ranges; the pages of the others use no memory */
+    /* number of ranges ever used; some of them may be free again. The pages of the other ranges use
+     * no memory. */
     _Atomic uint32_t count;
     sj_stub_range ranges[SJ_STUB_RANGES];
 } sj_stub_ranges;

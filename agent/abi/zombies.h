@@ -40,8 +40,9 @@ enum {
 };
 
 /* Functions whose entries are patched. Their names are in agent/abi/heap_entry_names.h, in this
- * order. Allocating functions come first. From SJ_ENTRY_FREE on, functions free a block or get one.
- * From SJ_ENTRY_SIGACTION on, they are other functions of the C library. */
+ * order. Allocating functions come first. The functions from SJ_ENTRY_FREE on free a block, or have
+ * a block as argument. The functions from SJ_ENTRY_SIGACTION on are other functions of the C
+ * library. */
 typedef enum sj_heap_entry {
     SJ_ENTRY_MALLOC = 0,
     SJ_ENTRY_CALLOC,
@@ -57,7 +58,7 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_FREE,
     SJ_ENTRY_REALLOC,
     SJ_ENTRY_USABLE_SIZE,
-    SJ_ENTRY_CFREE, /* From here to SJ_ENTRY_DELETE: functions that only some allocators have. */
+    SJ_ENTRY_CFREE, /* From here to SJ_ENTRY_SALLOCX: functions that only some allocators have. */
     SJ_ENTRY_FREE_SIZED,
     SJ_ENTRY_FREE_ALIGNED_SIZED,
     SJ_ENTRY_DALLOCX,
@@ -199,8 +200,8 @@ typedef struct sj_zombie_guard {
 typedef struct sj_zombie_settings {
     uint32_t one_in; /* On average one allocation in so many gets a guarded block. 1: all do. */
     uint32_t slots;  /* Most blocks that are watched at once, including freed ones. */
-    /* Freed blocks that wait before the oldest one's slot is reused although others were never
-     * used. 0: all slots are used first. */
+    /* If more freed blocks than this wait, the oldest one's slot is reused, even if some slots were
+     * never used. 0: no slot is reused before all slots were used. */
     uint32_t freed_slots;
     uint32_t stack_bytes; /* Bytes of the stack of each allocation and free that are kept. */
     uint32_t on_use;      /* An sj_zombie_on_use. */
@@ -209,12 +210,15 @@ typedef struct sj_zombie_settings {
     uint32_t memory_kib;
     /* Limits of delayed frees: most blocks, and most memory of blocks and their records. 0: none
      * are delayed. */
-    uint32_t delayed_blocks; /* Fixed when the process begins to be watched, or 0. */
+    /* Not changed after the process begins to be watched, unless it was 0. */
+    uint32_t delayed_blocks;
     uint32_t delayed_kib;
     uint32_t vtables; /* 1: virtual calls on objects whose free is delayed are reported. */
-    /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
+    /* Limit of the monitor's share of the program's CPU time, in 1/1000; 0: no limit. Only the
+     * recorder reads it. */
     uint32_t budget_per_mille;
-    uint32_t counts; /* 1: what threads allocate and free is counted. */
+    /* 1: the numbers and bytes of each thread's allocations and frees are counted. */
+    uint32_t counts;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
@@ -266,7 +270,7 @@ typedef struct sj_zombie_object {
 typedef struct sj_zombie_report {
     _Atomic uint32_t state;                 /* An sj_zombie_report_state. */
     uint32_t kind;                          /* An sj_zombie_kind. */
-    uint32_t is_write;                      /* True if the access was a write. */
+    uint32_t is_write;                      /* 1: the access was a write. */
     uint32_t size;                          /* Requested size of the block. */
     uint64_t address;                       /* Address that was accessed or freed. */
     uint64_t block;                         /* Address of the block. */
@@ -303,9 +307,9 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t refused_full; /* Allocations for which no slot was free. */
     /* Allocations that would have exceeded settings.memory_kib. */
     _Atomic uint64_t refused_limit;
-    /* Allocations that sampling left out: an estimate without bias, because each sampled one counts
-     * for as many as the sampling distance is on average. If the policy names blocks, they are
-     * counted, up to 63 less for each thread. */
+    /* Allocations that were not sampled. Estimated without bias: each sampled allocation adds the
+     * mean sampling distance, less 1. If the policy has rules that guard allocations, the number is
+     * counted instead, less up to 63 for each thread. */
     _Atomic uint64_t not_sampled;
     /* Allocations for which the kernel refused to open or close pages. */
     _Atomic uint64_t refused_memory;
@@ -374,7 +378,7 @@ typedef struct sj_zombie_region {
     /* 1 + index of the function in the plan of its part. 0: not patched. */
     uint32_t heap_entries[SJ_HEAP_ENTRIES];
     uint8_t parts[SJ_HEAP_ENTRIES]; /* An sj_heap_part. */
-    /* 1: the function allocates by calling another entry, which counts. */
+    /* 1: the function allocates by calling another patched entry, which counts the allocation. */
     uint8_t is_forwarding[SJ_HEAP_ENTRIES];
     uint32_t why_not; /* An sj_zombie_refusal: why there is no plan. */
     sj_heap_plan plans[SJ_HEAP_PARTS];
@@ -385,7 +389,7 @@ typedef struct sj_zombie_region {
     _Atomic uint32_t delayed_shift;
     _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
-    _Atomic uint32_t site_count; /* Number of `sites`; the recorder writes it. */
+    _Atomic uint32_t site_count; /* Number of used `sites`; the recorder writes it. */
     sj_zombie_site sites[SJ_ZOMBIE_SITES];
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];
     sj_zombie_report reports[SJ_ZOMBIE_REPORTS];

@@ -48,8 +48,8 @@ typedef struct sj_assembled_call {
 
 /* The callbacks by which the assembler delivers to its owner. The block's bytes are borrowed for
  * the duration of the call. A stream is announced before its first block. If `block` returns
- * another status than SJ_OK, the assembler counts the block as a gap. STACK blocks (block.h) come
- * before the block that refers to them. */
+ * another status than SJ_OK, the assembler counts the block as a gap. A DEEP_FRAMES block (block.h)
+ * comes before the blocks that refer to it. */
 typedef struct sj_assembler_sink {
     void *context;
     /* Announces a stream. Returns its number, which must be unique in the session. */
@@ -96,8 +96,9 @@ void sj_assembler_free(sj_assembler *assembler);
 SJ_MUST_CHECK sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records,
                                           size_t count, uint64_t now_ticks);
 
-/* Sets the steps of all later times; see `clock_step` and `kept_step` of the options. A time that
- * coarser steps would move before the event before it becomes that event's time. */
+/* Sets the steps of all later times; see `clock_step` and `kept_step` of the options. If rounding
+ * by coarser steps would put an event before the previous event, it gets the previous event's time.
+ */
 void sj_assembler_set_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step);
 
 /* Sets a predicate for functions whose probes recorded nothing for a time. An exit of a managed
@@ -112,8 +113,8 @@ void sj_assembler_set_optional_entries(sj_assembler *assembler,
 SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
                                               uint64_t calls, uint64_t events, uint64_t now_ticks);
 
-/* True if any open call is of a function for which `is_one` returns true. Calls that have ended by
- * a tail call do not count. */
+/* True if any open call is of a function for which `is_one` returns true. Calls that have left by a
+ * tail call do not count. */
 bool sj_assembler_has_open(const sj_assembler *assembler,
                            bool (*is_one)(void *context, uint32_t function), void *context);
 
@@ -135,12 +136,13 @@ SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_s
 /* Cuts the pending events of all streams into blocks, so that live views show them. */
 SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks);
 
-/* Replaces the list of rules (borrowed). The new list has the same rules at the same places, or is
+/* Replaces the list of rules (borrowed). The new list has the same rules at the same indexes, or is
  * empty. */
 void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules);
 
-/* Makes the assembler store again the outer frames that STACK blocks hold. The owner calls it after
- * a flush, when the sink delivers to another place from now on. SJ_ENOMEM. */
+/* Delivers the outer frames of all streams again, in new DEEP_FRAMES blocks. The owner calls it
+ * after a flush, if the sink delivers to another place from now on. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_assembler_restore_frames(sj_assembler *assembler);
 
 /* Ends all streams at `now_ticks`, because the thread or its recording ended, and cuts the last
@@ -166,13 +168,13 @@ typedef struct sj_assembler_counters {
     uint64_t preopened;
     uint64_t returned; /* exits that ended their call */
     uint64_t jumped;   /* exits by a tail call */
-    /* calls that ended by a tail call and whose last event was written, however they ended */
+    /* calls that left by a tail call and whose last event was written, however they ended */
     uint64_t ended_jumped;
     uint64_t unwound;       /* calls that a throw or a longjmp ended */
     uint64_t thrown;        /* exits which report that an exception left a call of a runtime */
     uint64_t longest_throw; /* largest number of managed ones among `thrown` in a row */
     /* Exits of calls that were counted as `unwound`. They ran on inside the runtime while it
-     * unwound the managed call below them. */
+     * unwound the managed call that had made them. */
     uint64_t overtaken;
     /* Exits by an exception from a frame without an open call: its entry was not recorded yet, its
      * exit was recorded before, or it has no hooks. Also exits for which `may_lack_entry` returns
@@ -198,11 +200,13 @@ typedef struct sj_assembler_counters {
     uint64_t refused_blocks;
     uint64_t refused_calls; /* calls of refused blocks that no later block delivered */
     uint64_t refused_events;
-    uint64_t offered_kept_calls; /* refused calls that the block on offer contains */
-    /* In blocks offered to the sink: events without a record, less records without an event. An
-     * exit by a tail call is the record of an event that a later block may hold. */
+    /* calls that were counted as refused and that the block being offered contains */
+    uint64_t offered_kept_calls;
+    /* Number of events without a record in the blocks offered to the sink, less the number of
+     * records without an event. An exit by a tail call is such a record: a later block may hold its
+     * event. */
     int64_t offered_endings;
-    uint64_t blocks; /* accepted ones, STACK blocks included */
+    uint64_t blocks; /* blocks that the sink accepted, DEEP_FRAMES blocks included */
     uint64_t block_bytes;
     uint64_t streams;
 } sj_assembler_counters;

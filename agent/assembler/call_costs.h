@@ -19,12 +19,14 @@ typedef struct sj_costly_call {
 
 typedef struct sj_open_cost {
     sj_costly_call call;
-    uint32_t measured; /* bits of sj_cost_counter */
-    bool is_ended;     /* the exit was seen; its final counter readings are still arriving */
+    /* bit set of the counters (sj_cost_counter) that were read at the entry and not yet at the exit
+     */
+    uint32_t measured;
+    bool is_ended; /* the exit was seen; some counter readings of the exit may still arrive */
     /* other code ran on the thread during the call, so its costs are not known */
     bool is_distrusted;
     uint64_t at_entry[SJ_COUNTERS];
-    uint64_t below[SJ_COUNTERS];
+    uint64_t below[SJ_COUNTERS]; /* costs of the measured callees that have ended */
 } sj_open_cost;
 
 /* All zero: empty. */
@@ -46,7 +48,7 @@ typedef struct sj_call_cost {
 void sj_call_costs_deinit(sj_call_costs *costs);
 
 /* Stores a counter's reading at the entry of a call. Open calls at the same depth or deeper have
- * ended and are removed. SJ_ENOMEM. */
+ * ended and are removed. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_costs_enter(sj_call_costs *costs, const sj_costly_call *call,
                                             sj_cost_counter counter, uint64_t reading);
 

@@ -523,7 +523,7 @@ sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack, bool in
 }
 
 /* True if the exit belongs to a native call that the assembler ended together with the managed call
- * below. Each such call matches one exit. */
+ * that made it. Each such call matches one exit. */
 static bool claim_overtaken(sj_call_stack *stream, uint32_t function, uint64_t stack)
 {
     const uint32_t count =

@@ -10,15 +10,15 @@
 #include "agent/assembler/time_steps.h"
 #include "proto/block/call_trust.h"
 
-/* A STACK block that was delivered and whose frames may still be open. */
+/* A DEEP_FRAMES block that was delivered. Some of its frames may still be open. */
 typedef struct sj_stored_frames {
     uint32_t number;
     uint32_t first; /* depth of its first frame */
     uint32_t end;   /* depth after its last frame */
 } sj_stored_frames;
 
-/* A native call that the assembler ended with the managed call below it, when an exception left the
- * managed call. */
+/* An exception left a managed call that had called this native one. The assembler ended both calls.
+ * The native call's own exit may still arrive. */
 typedef struct sj_overtaken_call {
     uint64_t stack;
     uint32_t function; /* 0: the call's own exit has arrived */
@@ -66,18 +66,17 @@ typedef struct sj_call_stack {
     uint32_t stored_capacity;
     uint32_t next_stack_block;
 
-    /* Depth of the outermost call that an exception left while native calls above it still run; 0:
-     * none. That call may have ended since: see sj_managed_pending. */
+    /* Depth of the outermost call that an exception left while native calls that it made still run;
+     * 0: none. That call may have ended since: see sj_managed_pending. */
     uint32_t thrown_depth;
     uint64_t thrown_call; /* index of the call that the latest exception left */
-    /* next_call and depth after the latest exit by an exception that ended its call at once.
-     * thrown_run is the number of such exits in a row. */
+    /* The values of next_call and depth after the latest exit by an exception for which no native
+     * call had to end first. thrown_run is the number of such exits in a row. */
     uint64_t thrown_next;
     uint32_t thrown_left;
     uint32_t thrown_run;
 
-    /* Ring of the latest native calls that the assembler ended in this way. Their own exits may
-     * still arrive. */
+    /* Ring of the latest overtaken calls (sj_overtaken_call). */
     sj_overtaken_call overtaken[SJ_OVERTAKEN_CALLS];
     uint32_t overtaken_count;
 
@@ -87,7 +86,9 @@ typedef struct sj_call_stack {
 
     /* The block being filled: */
     sj_block_header header;
-    bool rootless;       /* a STACK block was refused, so this block is undeliverable */
+    /* the DEEP_FRAMES block that this block would refer to was refused, so this block cannot be
+     * delivered */
+    bool rootless;
     sj_stack_frame *key; /* key-frame */
     uint32_t key_capacity;
     sj_event *events;
@@ -117,9 +118,9 @@ SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t s
 void sj_call_stack_free(sj_call_stack *stream);
 
 /* Delivers the block being filled and starts the next one. Delivers no block if `flags` is 0 and
- * the block has no events and no losses. If the sink refuses the block, keeps at most half of its
- * events and fills it further (refused_block.h). If that is impossible, a gap in the next block
- * replaces the block. */
+ * the block has no events and no losses. If the sink refuses the block, drops the calls that began
+ * and ended in it, and fills it further (refused_block.h). If more than block_events / 2 events
+ * would stay, or if the block cannot shrink, a gap in the next block replaces the block. */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 
@@ -127,10 +128,11 @@ SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ti
  * that left by a tail call. May cut the block. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
 
-/* Marks the open calls as certain again after a gap of dropped records. The caller has ended the
- * calls that ended in the gap, and entered the calls that began in it. All open calls count as open
- * across the gap. Starts a new block whose header has the new gap_depth and uncertain_depth. Does
- * nothing if the block being filled is empty. */
+/* Undoes what the latest gap of dropped records did to the certainty of open calls: calls that were
+ * certain before the gap are certain again. The caller has ended the calls that ended in the gap,
+ * and entered the calls that began in it. All open calls count as open across the gap. Starts a new
+ * block whose header has the new gap_depth and uncertain_depth. Does nothing if the block being
+ * filled is empty. */
 SJ_MUST_CHECK sj_status sj_call_stack_confirm_open(sj_call_stack *stream);
 
 /* sj_call_stack_reserve_values cuts the block if it cannot hold `count` more values with
@@ -140,8 +142,9 @@ SJ_MUST_CHECK sj_status sj_call_stack_reserve_values(sj_call_stack *stream, size
                                                      size_t text_bytes);
 SJ_MUST_CHECK sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value);
 
-/* Makes the next block store its outer frames again, because the sink has a new destination. Does
- * nothing if the block being filled has events. Its gaps must have no losses. */
+/* Delivers the outer frames again, in new DEEP_FRAMES blocks, and begins the block being filled
+ * anew: the sink has a new destination. Does nothing if that block has events, or if no outer
+ * frames are stored. The gaps of that block must have no losses. */
 SJ_MUST_CHECK sj_status sj_call_stack_restore_frames(sj_call_stack *stream);
 
 /* Frees a large event array if the block being filled has no events. */
@@ -150,8 +153,8 @@ void sj_call_stack_trim(sj_call_stack *stream);
 /* Makes space for one more event and one more frame. May cut the block. Returns SJ_ENOMEM if out of
  * memory. */
 SJ_MUST_CHECK sj_status sj_call_stack_grow(sj_call_stack *stream);
-/* Ends the calls below the address `stack`, and at `stack` if `inclusive`. Their LEAVEs were not
- * seen. */
+/* Ends the calls whose address is lower than `stack`, and those at `stack` if `inclusive`. Their
+ * LEAVEs were not seen. */
 SJ_MUST_CHECK sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack,
                                                 bool inclusive, uint64_t ticks);
 /* sj_call_stack_end_unseen ends the innermost call, whose LEAVE was not seen. sj_call_stack_throw
@@ -162,28 +165,31 @@ SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t tick
 /* Ends all calls as still open (SJ_ENDING_OPEN). `ticks` is the end of the recording. Returns
  * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks);
-/* Handles an exit that does not match the innermost call. Counts the exit as overtaken, inherited
- * or orphan. An orphan adds a gap. */
+/* Handles an exit that does not match the innermost call. If the innermost call is uncertain and at
+ * the same address, ends that call. If the next call then matches, handles the exit as
+ * sj_call_stack_leave does. Otherwise counts the exit as overtaken, inherited or orphan. An orphan
+ * adds a gap. */
 SJ_MUST_CHECK sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uint32_t function,
                                                       uint64_t stack, uint64_t ticks, bool jumps);
 
-/* True if the innermost call ended by a tail call and its callee has not been entered. */
+/* True if the innermost frame belongs to a call that left by a tail call. Its callee has not been
+ * entered yet, or has just ended. */
 static inline bool sj_call_stack_has_jumped(const sj_call_stack *stream)
 {
     return stream->depth > 0 && stream->frames[stream->depth - 1].jumped_ticks != 0;
 }
 
-/* If the innermost call ended by a tail call to an unrecorded function, ends the call and its
- * chain. Their end is the time of the tail call, or of the stream's latest event if that is
- * later. */
+/* If the innermost call has left by a tail call and no callee was entered, ends the call and its
+ * chain: the callee is not recorded. Their end is the time of the tail call, or of the stream's
+ * latest event if that is later. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_jumped(sj_call_stack *stream);
 
 /* Ends the remaining calls of a tail-call chain whose innermost call has ended. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks,
                                                 sj_ending ending);
 
-/* Like sj_call_stack_enter, if the innermost call lies at or below `stack`, or ended by a tail
- * call. */
+/* The part of sj_call_stack_enter for a stack whose innermost call has an address of at most
+ * `stack`, or has left by a tail call. */
 SJ_MUST_CHECK sj_status sj_call_stack_enter_slow(sj_call_stack *stream, uint32_t function,
                                                  uint64_t stack, uint64_t ticks);
 
@@ -196,13 +202,15 @@ typedef struct sj_record_run {
     sj_time_steps steps;
 } sj_record_run;
 
-/* Consumes the leading records that are ordinary entries and exits, and returns their number. The
- * caller passes the next record to the functions below. Updates `*last_ticks`, the time of the
- * thread's latest record. */
+/* Consumes the leading records that enter a callee of the innermost call, leave the innermost call,
+ * or are its tail call. Consumes none if an open call is uncertain (call_trust.h). Returns their
+ * number. Stops at any other record: the caller passes that record to the functions below. Updates
+ * `*last_ticks`, the time of the thread's latest record. */
 size_t sj_call_stack_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
                                    const sj_record *records, size_t count, uint64_t *last_ticks);
 
-/* Returns the depth above which an exit changes neither the gap marks nor the stored frames. */
+/* Returns the depth above which an exit changes neither the flags that gaps gave to open calls
+ * (call_trust.h) nor `stored_depth`. */
 static inline uint32_t sj_call_stack_ordinary_depth(const sj_call_stack *stream)
 {
     const uint32_t stored = stream->stored_depth > 0 ? stream->stored_depth + 1 : 0;
@@ -246,8 +254,9 @@ static inline void sj_call_stack_mark_untimed(sj_call_stack *stream)
  * next record. Does nothing if there is no such call. */
 void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, uint64_t stack);
 
-/* Ends the calls at or below `stack`, then opens a call. If a call at `stack` ended by a tail call
- * to this one, ends only the calls that sj_tail_chain_keep drops. */
+/* Ends the calls whose address is at most `stack`, then opens a call. If the innermost call, at the
+ * same `stack`, left by a tail call, the new call is its callee: then only calls that
+ * sj_tail_chain_keep does not keep end. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks)
 {
@@ -275,9 +284,10 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
     sj_call_trust_leave(&stream->trust, depth);
 }
 
-/* Handles the exit of `function` at `stack`. First ends the calls below `stack`. If the innermost
- * remaining call matches, it returns, or leaves by a tail call if `jumps`. Otherwise
- * sj_call_stack_leave_unmatched handles the exit. */
+/* Handles the exit of `function` at `stack`. First ends calls that left by a tail call, then the
+ * calls whose address is lower than `stack`. If the innermost call is now this one, ends it, or
+ * marks it as left by a tail call if `jumps`. Otherwise sj_call_stack_leave_unmatched handles the
+ * exit. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks,
                                                           bool jumps)

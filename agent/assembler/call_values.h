@@ -16,7 +16,7 @@ typedef struct sj_valued_moment {
 } sj_valued_moment;
 
 /* Moves the values of a call that has just been entered or left from the queue to the stream.
- * SJ_ENOMEM. */
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_values_store(sj_call_stack *stream, sj_value_queue *queue,
                                              const sj_valued_moment *moment);
 

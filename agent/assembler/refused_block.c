@@ -135,8 +135,8 @@ static void drop_event(shrinking *run, const sj_event *event)
     run->dropped.end_ticks = event->ticks;
 }
 
-/* Returns the `tail_call` of a kept entry. A value above 1 counts the exits directly before the
- * entry. They may be dropped, so the entry then loses its mark of a tail call. */
+/* Returns the `tail_call` of a kept entry. A value above 1 is 1 + the number of exits directly
+ * before the entry. These exits may be dropped, so the entry then loses its mark of a tail call. */
 static uint32_t keep_tail_call(uint32_t tail_call)
 {
     const uint32_t untimed = tail_call & SJ_EVENT_UNTIMED;

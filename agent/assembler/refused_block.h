@@ -12,8 +12,8 @@
 
 /* Removes from the block being filled its values and the calls that began and ended in it. Counts
  * them as refused, together with the calls that stay until a block delivers them. Returns SJ_EFULL
- * if more than half of the block or of its gaps would stay, or if its outer frames lie in STACK
- * blocks. On SJ_EFULL and SJ_ENOMEM nothing is changed. Does not block. */
+ * if more than half of the block or of its gaps would stay, or if its outer frames lie in
+ * DEEP_FRAMES blocks. On SJ_EFULL and SJ_ENOMEM nothing is changed. Does not block. */
 SJ_MUST_CHECK sj_status sj_refused_block_shrink(sj_call_stack *stream);
 
 /* Counts the block being filled as refused, except the events that an earlier refusal counted. */

@@ -7,17 +7,18 @@
  *      grow downwards), if the address lies within the part of the region that was seen, or at most
  *      12 KiB below its innermost open call. All open calls lie in that part, so an exit always
  *      finds its entry.
- *   3. The region just below, if the address is at most 1 KiB above its top: the next coroutine
- *     that is entered on a reused stack.
+ *   3. The region with the highest top below the address, if the address is at most 1 KiB above
+ * that top: the next coroutine that is entered on a reused stack.
  *   4. A new stack.
  *
  * How this fails:
  *   A frame larger than 12 KiB on a foreign stack begins a stream of its own. Its calls lose their
  *   caller, nothing else.
  *   A coroutine stack smaller than 12 KiB right below a nearly unused one can be mistaken for its
- *   continuation. Calls of one appear under the other, and end as unwound when the other resumes.
- *   A coroutine that moves to another thread leaves its calls open here, and its exits are orphans
- *   there.
+ *   continuation. Then calls of one coroutine appear as callees of the other's calls, and end as
+ *   unwound when the other coroutine resumes.
+ *   A coroutine that moves to another thread leaves its calls open in the first thread, and its
+ *   exits are orphans in the other thread.
  *
  * If the thread's own bounds are unknown, rule 1 does not apply, and the first stack seen counts as
  * the thread's own.

@@ -21,7 +21,7 @@ void sj_text_store_deinit(sj_text_store *store);
 void sj_text_store_clear(sj_text_store *store);
 
 /* Allocates a text of at most SJ_VALUE_TEXT_MOST bytes. The text is borrowed and stays at its
- * address until the store is cleared. SJ_ENOMEM. */
+ * address until the store is cleared. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_text_store_add(sj_text_store *store, size_t bytes, char **text);
 
 #endif

@@ -1,5 +1,6 @@
-/* Steps in which the times of calls are kept. Times are rounded down on the absolute clock. So
- * order is kept, a sum of durations stays unbiased, and equal times of two threads stay equal. */
+/* Steps in which the times of calls are kept. Each time is rounded down to a multiple of the step,
+ * counted from 0 of the clock, not from the start of the call. So order is kept, a sum of durations
+ * stays unbiased, and equal times of two threads stay equal. */
 #ifndef SJ_AGENT_ASSEMBLER_TIME_STEPS_H
 #define SJ_AGENT_ASSEMBLER_TIME_STEPS_H
 

@@ -1,6 +1,7 @@
 /* Value queue: reads value records of a thread and keeps the values until the entry or exit that
- * they belong to. That record never comes if a longjmp left a handler in between. The next value of
- * the same function, stack address and descriptor then replaces the value. Not thread-safe. */
+ * they belong to. If a longjmp leaves a signal handler before the entry or exit is recorded, the
+ * value stays in the queue. The next value of the same function, stack address and descriptor
+ * replaces it. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 #define SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 
@@ -24,7 +25,8 @@ typedef struct sj_waiting_call_value {
 /* All zero: empty. */
 typedef struct sj_value_queue {
     size_t count;
-    uint64_t lost; /* values that found no capacity, or of which parts are missing */
+    /* values that were dropped because the queue was full, or because parts of them were missing */
+    uint64_t lost;
     sj_waiting_call_value items[SJ_VALUE_QUEUE]; /* in the order of their records */
     sj_text_store texts;                         /* texts of waiting and of popped values */
 } sj_value_queue;

@@ -1,9 +1,10 @@
 /* Attaches to a running process; detach.h undoes it.
  *
- * begin: one thread of the process calls dlopen on the agent. It is stopped at a safepoint, where
- * it holds no lock that dlopen needs; the other threads keep running. The agent joins the session
- * over the link, which must be served meanwhile. It prepares stubs, but changes no text. commit:
- * all threads are stopped while the changes are written and the tops of the stacks copied.
+ * sj_attach_begin makes one thread of the process call dlopen on the agent. It stops that thread at
+ * a safepoint, where the thread holds no lock that dlopen needs; the other threads keep running.
+ * The agent joins the session over the link, which must be served meanwhile. The agent prepares
+ * stubs, but changes no text. sj_attach_commit stops all threads, writes the changes and copies the
+ * tops of the stacks.
  *
  * The tracer may be killed at any moment: the process keeps running. Everything needed to clean up
  * is in its own memory (agent/abi/agent_state.h), where sj_detach_process finds it. Everything here
@@ -27,8 +28,10 @@ typedef struct sj_attach_report {
     uint64_t stopped_cpu_ns; /* CPU time of the tracer during stopped_ns. */
     uint64_t loading_ns;     /* Part of prepare_ns in which a thread loads the agent. */
     uint32_t threads;
-    uint32_t patches;
+    uint32_t patches; /* Pieces of text that were written. */
+    /* Pieces that were not written: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
+    /* Threads that new program counters alone could not bring out of the bytes to be written. */
     uint32_t moved;
 } sj_attach_report;
 
@@ -43,8 +46,8 @@ SJ_MUST_CHECK sj_status sj_attach_begin(pid_t pid, const char *agent_path,
 SJ_MUST_CHECK sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report,
                                          sj_error *error);
 
-/* Marks the process as recorded: everything that the session watches in it has begun. Does nothing
- * if the process has ended. Thread-safe; does not stop threads. */
+/* Clears `is_joining` of the agent's state: everything that the session watches in the process has
+ * begun. Does nothing if the process has ended. Thread-safe; does not stop threads. */
 void sj_attach_end_joining(pid_t pid);
 
 /* Writes the hooks into a child that was forked between its parent's prepare and commit. Does
@@ -66,9 +69,9 @@ typedef struct sj_open_call {
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
 
-/* Redirects references to a runtime's dispatcher (after sj_attach_commit), or registers with its
- * runtime (Mono, before it), if the session asks for it. Returns SJ_EUNSUPPORTED if the process has
- * none. */
+/* Does what the session asks for: redirects references to a runtime's dispatcher, or registers the
+ * agent with Mono. Call it after sj_attach_commit for a dispatcher, and before it for Mono. Returns
+ * SJ_EUNSUPPORTED if the process has no such runtime. */
 SJ_MUST_CHECK sj_status sj_attach_bind(sj_attach *attach, sj_error *error);
 
 void sj_attach_free(sj_attach *attach);

@@ -30,15 +30,15 @@ typedef struct sj_detach_process_report {
     uint64_t heap_blocks;
     /* The agent stays until the process ends: it was preloaded, or nothing can be unloaded. */
     bool stays;
-    /* Trampolines of calls by sojourn.h, which stay. */
+    /* Size of the trampolines for the calls of sojourn.h, which stay. */
     uint64_t api_trampoline_bytes;
     bool had_agent;
 } sj_detach_process_report;
 
-/* Removes everything of Sojourn from a process, whichever recorder put it there. A process that has
- * ended or has no agent is a success. Blocking: up to some 20 s in a busy process, longer if a JVM
- * removes its probes or threads wait for buffer space. Returns SJ_EPERM, or SJ_EAGAIN if it is
- * impossible now. */
+/* Removes everything of Sojourn from a process, whichever recorder put it there. Returns SJ_OK also
+ * if the process has ended or has no agent. Blocking: up to some 20 s in a busy process, longer if
+ * a JVM removes its probes or threads wait for buffer space. Returns SJ_EPERM, or SJ_EAGAIN if it
+ * is impossible now. */
 SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report,
                                           sj_error *error);
 

@@ -9,7 +9,7 @@
 enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
 
 /* Sends SIGTERM to the recorder, so that the session ends properly. Returns false if the recorder
- * does not leave the process within 30 s. */
+ * does not leave the process within 30 s, or at once if it may not be signalled. */
 static bool ask_recorder(pid_t pid, pid_t recorder)
 {
     sj_recorded recorded;

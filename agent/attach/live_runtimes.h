@@ -6,11 +6,11 @@
 #include <sys/types.h>
 
 /* True if a process has a runtime whose monitor always runs, whatever the policy asks for
- * (sj_runtime.binds_attached). Returns false also if that cannot be read. */
+ * (sj_runtime.binds_attached). Also returns false if /proc cannot be read. */
 bool sj_live_runtimes_are_bound(pid_t pid);
 
-/* True if a process has a runtime with sj_runtime.joins_attached. Returns false also if that cannot
- * be read. */
+/* True if a process has a runtime that a thread of the agent joins after an attach
+ * (sj_runtime.joins_attached). Also returns false if /proc cannot be read. */
 bool sj_live_runtimes_are_joined(pid_t pid);
 
 #endif

@@ -20,7 +20,8 @@ void sj_quiescence_find_regions(const sj_tracee *target, sj_quiescence_regions *
 bool sj_quiescence_is_left(const sj_tracee *target, const sj_remote_agent *agent,
                            sj_unwinder *unwinder);
 
-/* True if, in addition, the loader's lock is free and no thread is in these regions. */
+/* True if sj_quiescence_is_left returns true, the loader's lock is free, and no thread is in
+ * `places`. */
 bool sj_quiescence_is_reached(const sj_tracee *target, const sj_remote_agent *agent,
                               sj_unwinder *unwinder, const sj_quiescence_regions *places);
 

@@ -7,8 +7,9 @@
 #include "agent/ptrace/tracee.h"
 
 /* Restores the return address of every open call, on all stacks, including stacks of coroutines.
- * All threads are stopped. A thread in the agent's code may use a slot again. Returns SJ_EIO if
- * tables or stacks cannot be accessed, or SJ_ENOMEM. */
+ * All threads are stopped. A thread that is in the agent's code may fill a slot when it runs again,
+ * so its call may still return through the agent. Returns SJ_EIO if tables or stacks cannot be
+ * accessed, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_return_slots_restore(const sj_tracee *target,
                                                 const sj_agent_state *state);
 

@@ -26,7 +26,7 @@ SJ_MUST_CHECK sj_status sj_server_client_open(const char *url, const char *certi
                                               sj_server_client **client, sj_error *error);
 
 /* Wakes a thread that waits for a reply. All requests return SJ_ECLOSED from now on. Any thread may
- * call it. */
+ * call it. sj_server_client_close also frees the client, unless it is stuck. */
 void sj_server_client_stop(sj_server_client *client);
 void sj_server_client_close(sj_server_client *client);
 
@@ -36,7 +36,7 @@ bool sj_server_client_is_stuck(const sj_server_client *client);
 
 /* Sends a frame and waits for the reply, which the caller frees with sj_server_reply_deinit. Waits
  * at most `timeout_ms` to send, and as long again for the reply. Returns SJ_ETIMEDOUT, SJ_ECLOSED,
- * or SJ_ECORRUPT if the reply cannot be read. */
+ * SJ_ENOMEM, or SJ_ECORRUPT if the reply cannot be read. */
 SJ_MUST_CHECK sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame,
                                              int timeout_ms, sj_server_reply *reply,
                                              sj_error *error);
@@ -46,7 +46,8 @@ void sj_server_reply_deinit(sj_server_reply *reply);
 SJ_MUST_CHECK sj_status sj_server_client_frame(sj_frame_type type, const ProtobufCMessage *message,
                                                uint8_t **frame, size_t *size);
 
-/* Changes the type of a whole frame in place. */
+/* Changes the type of a complete frame without a payload, in place. Returns SJ_ENOMEM or an error
+ * of sj_frame_read. */
 SJ_MUST_CHECK sj_status sj_server_client_retype(uint8_t *frame, size_t size, sj_frame_type type);
 
 #endif

@@ -23,7 +23,7 @@ SJ_MUST_CHECK sj_status sj_device_command_run(const sj_device_command_context *c
                                               const char *kind, const char *arguments,
                                               int timeout_ms, json_t **result, sj_error *error);
 
-/* The error if a command was carried out and there is no memory for its result. */
+/* Error text of a command that was carried out, if there is no memory for its result. */
 extern const char sj_device_command_no_result[];
 
 /* Returns a short status object. It equals the previous one unless the state of the device has

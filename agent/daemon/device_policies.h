@@ -1,8 +1,8 @@
 /* The policies that each collector has set for this device, in the state directory. The file of the
  * first collector is device/policies.json. The file of each further collector is
- * device/policies-NUMBER.json. They apply to recordings that this collector starts. {"digest":
- * TEXT, "rules": [{"rule": N, "app": NAME or "", "policy": DOCUMENT}, ...]}. The first rule that
- * matches wins. */
+ * device/policies-NUMBER.json. A collector's policies apply to recordings that this collector
+ * starts. Format of a file: {"digest": TEXT, "rules": [{"rule": N, "app": NAME or "", "policy":
+ * DOCUMENT}, ...]}. The first rule that matches wins. */
 #ifndef SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 #define SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 

@@ -19,8 +19,8 @@ typedef struct sj_listed_session {
     uint64_t spool_bytes; /* Disk space, including frames that were set aside. */
 } sj_listed_session;
 
-/* Calls `visit` for each session until it returns false. Returns SJ_EIO if the spool cannot be
- * read. */
+/* Calls `visit` for each session until it returns false. A spool that does not exist has no
+ * sessions. Returns SJ_EIO if the spool cannot be read. */
 SJ_MUST_CHECK sj_status sj_session_list(const char *spool_root,
                                         bool (*visit)(void *context,
                                                       const sj_listed_session *session),

@@ -17,8 +17,9 @@ typedef struct sj_shipper {
     atomic_bool stop;
 } sj_shipper;
 
-/* Tries each session once. Returns how many could not be delivered. Blocking; ends early if `stop`
- * is set. */
+/* Tries each session once, except sessions that are being recorded or were set aside. Returns how
+ * many of the tried sessions could not be delivered. Blocking. Ends early if `stop` is set, if no
+ * collector replies, or after 8 sessions that a quota kept back. */
 unsigned sj_shipper_round(sj_shipper *shipper);
 
 #endif

@@ -7,7 +7,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Writes the path of a file. Returns SJ_ELIMIT if it does not fit. */
+/* Writes the path of a file, and makes the state directory if needed. Returns SJ_ELIMIT if the path
+ * does not fit, or an error of sj_state_directory. */
 SJ_MUST_CHECK sj_status sj_state_file_path(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 
@@ -19,10 +20,12 @@ SJ_MUST_CHECK sj_status sj_state_file_load(const char *name, json_t **object, sj
 /* Reads a JSON object from a file at any path. Otherwise like sj_state_file_load. */
 SJ_MUST_CHECK sj_status sj_state_file_read(const char *path, json_t **object, sj_error *error);
 
-/* Writes a new file beside the old one and renames it. Returns SJ_EIO if that fails. */
+/* Writes a new file beside the old one and renames it. Returns SJ_EIO if that fails, or an error of
+ * sj_state_file_path. */
 SJ_MUST_CHECK sj_status sj_state_file_keep(const char *name, const json_t *object, sj_error *error);
 
-/* Sets a member of an object, and takes over the value. Returns SJ_ENOMEM if the value is NULL. */
+/* Sets a member of an object, and takes over the value. Returns SJ_ENOMEM if the value is NULL or
+ * cannot be stored. */
 SJ_MUST_CHECK sj_status sj_state_set(json_t *object, const char *key, json_t *value,
                                      sj_error *error);
 

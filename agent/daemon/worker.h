@@ -1,7 +1,7 @@
-/* The worker: one process per session. The daemon has threads of NNG and cannot fork a program
- * itself. So it starts `sojourn-device session`, which records one launch or attach and outlives
- * the daemon. The worker reads its task from standard input. It writes one line to standard output
- * when the recording runs, or when it cannot run.
+/* The worker: one process per session. The daemon cannot fork a program itself, because NNG runs
+ * threads in it. So it starts `sojourn-device session`, which records one launch or attach and
+ * outlives the daemon. The worker reads its task from standard input. It writes one line to
+ * standard output when the recording runs, or when it cannot run.
  *
  *   in:  {"command": [...] or "pid", "name", "directory", "environment", "prepare", "policy",
  *         "policy_from", "libs", "modules", "functions", "exclude", "max_bytes", "spool_bytes",

@@ -6,8 +6,8 @@
 
 /* Gives the calling thread its own descriptor table and closes all descriptors in it. Its files
  * then use no descriptor number of the program. The program cannot close them, and child processes
- * do not inherit them. If the program closes a descriptor, no copy in this table keeps its file
- * open.
+ * do not inherit them. This table has no copies of the program's descriptors, so a file is closed
+ * when the program closes it.
  *
  * Descriptor 0 becomes /dev/null. Descriptors 1 and 2 become the file `log`, for messages of
  * libraries and the log. It is created if needed, and emptied if it is larger than 1 MiB. If it

@@ -22,8 +22,8 @@ typedef struct sj_direct_settings {
     char text[SJ_DIRECT_TEXT_BYTES];
 } sj_direct_settings;
 
-/* Copies the settings and removes them from the environment, in place. Also removes this library
- * from LD_PRELOAD. So programs that the app runs get the original environment.
+/* Copies the settings. Removes all variables SOJOURN_* from the environment, in place, and this
+ * library from LD_PRELOAD. So programs that the app runs get the original environment.
  *
  * Returns false and changes nothing if SOJOURN_DIRECT is not set. Does not allocate. */
 bool sj_direct_settings_consume(char **environment, sj_direct_settings *settings);

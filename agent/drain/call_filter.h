@@ -27,7 +27,7 @@ typedef struct sj_call_filter {
     sj_governed_process *governed; /* NULL without a budget */
     sj_unhooked_set *freed; /* unhooked functions of the process; NULL: functions stay hooked */
     uint32_t seen_changes;  /* number of changes of `freed` that were applied */
-    /* number of records that may still contain an entry delayed by a change */
+    /* number of records to come that may contain a delayed entry of a function that was unhooked */
     uint32_t late_records;
     /* the policy for calls; all NULL or 0: keep all calls */
     const sj_policy *policy;
@@ -39,18 +39,23 @@ typedef struct sj_call_filter {
     const char *thread_name; /* borrowed; changes when the thread is renamed */
     uint64_t stack_low;      /* bounds of the thread's own stack */
     uint64_t stack_high;
-    sj_alternate_stack alternate; /* stack of a running handler inside the own one */
-    bool is_needed;               /* the policy filters calls, or the previous policy still does */
-    bool is_finishing;  /* only the previous policy does, until its dropped calls have ended */
+    /* alternate stack of a running handler that lies inside the thread's own stack */
+    sj_alternate_stack alternate;
+    /* the policy filters calls, or calls that the previous policy dropped are still open */
+    bool is_needed;
+    /* the policy filters no calls; the filter still waits for the end of calls that the previous
+     * policy dropped */
+    bool is_finishing;
     bool has_request;   /* the records being fed contain a request of the program */
     uint64_t now_ticks; /* upper bound for the times of the records being fed */
     bool keeps_nothing; /* the policy does not want the thread's name: calls are only counted */
     /* current state */
     bool paused;
-    bool failed;            /* out of memory */
-    uint64_t last_tick;     /* time of the last frame tick */
-    uint64_t woke;          /* when the thread last returned from waiting for events; 0: it waits */
-    uint32_t judged;        /* triggers that were already informed of this turn of the event loop */
+    bool failed;        /* out of memory */
+    uint64_t last_tick; /* time of the last frame tick */
+    uint64_t woke;      /* when the thread last returned from waiting for events; 0: it waits */
+    /* bit set of the triggers that have already evaluated this turn of the event loop */
+    uint32_t judged;
     uint64_t watched_ticks; /* `now_ticks` of the last sj_call_filter_watch */
     sj_filtered_call *calls;
     uint32_t depth;
@@ -91,8 +96,8 @@ void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
 /* Makes the filter count calls for the budget from now on. */
 void sj_call_filter_set_governed(sj_call_filter *filter, sj_governed_process *governed);
 
-/* If `drops` is true, calls that begin from now on are only counted. Used for a thread whose name
- * the policy does not want. False ends that. */
+/* If `drops` is true, calls that begin from now on are only counted: the policy does not want
+ * threads of this name. If false, calls that begin from now on are filtered again. */
 void sj_call_filter_drop_all(sj_call_filter *filter, bool drops);
 
 /* Announces that the next records contain a request of the program. */
@@ -112,9 +117,9 @@ void sj_call_filter_deinit(sj_call_filter *filter);
 SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records,
                                             size_t count, uint64_t now_ticks);
 
-/* Reports calls and a turn of the event loop to the triggers if they exceeded their limit. They
- * must have exceeded it at the previous call of this function and still be open. All records
- * written until `now_ticks` must have been fed. */
+/* Reports to the triggers the open calls that have exceeded their limit, and the running turn of
+ * the event loop if it has. Durations are measured up to the time of the previous call of this
+ * function. All records written until `now_ticks` must have been fed. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 
 /* Returns the number of open calls that are held back because they have not reached the policy's

@@ -36,7 +36,7 @@ struct sj_filtered_call {
     size_t value_count; /* number of its held value records */
     uint8_t state;      /* a call_state */
     uint8_t reason;     /* a sj_filter_reason */
-    /* True if the call has ended by a tail call (tail_calls.h). It stays open until the function
+    /* True if the call has left by a tail call (tail_calls.h). It stays open until the function
      * that it jumped to ends.
      *
      * The filter passes its exit on before the entry of a kept call that it jumped to. If the

@@ -5,10 +5,11 @@
  * A function becomes counted if 512 of its calls came within a second and lasted at most
  * SJ_SHORT_CALL_NS on average. Some of its calls are still timed and show how long they last.
  *
- * It becomes timed again if its calls last twice as long on average. It also does if untimed calls
- * may have lasted SJ_LATE_CALL_NS or more twice in a row. Once is not enough, because then the
- * thread was usually interrupted. After that, 64 short calls suffice to make it counted. Functions
- * that a rule of the policy names are never counted. */
+ * It becomes timed again if its calls last more than 2 * SJ_SHORT_CALL_NS on average. It also
+ * becomes timed again if untimed calls may have lasted SJ_LATE_CALL_NS or more in two different
+ * stretches, with no shorter call in between. One stretch is not enough, because the usual cause is
+ * that the thread was interrupted. After that, 64 short calls within a second suffice to make the
+ * function counted again. Functions that a rule of the policy names are never counted. */
 #ifndef SJ_AGENT_DRAIN_CALL_TIMING_H
 #define SJ_AGENT_DRAIN_CALL_TIMING_H
 
@@ -20,11 +21,12 @@ struct sj_function_rules;
 enum { SJ_SHORT_CALL_NS = 2000, SJ_LATE_CALL_NS = 100000 };
 
 typedef struct sj_timed_function {
-    double mean_ticks;      /* mean duration of its timed calls, while the function is counted */
-    uint64_t ticks;         /* total duration of the calls of this window */
-    uint64_t since48;       /* when the window began */
-    uint32_t suspect_since; /* stretch in which its calls may have been long; 0: none */
-    uint32_t calls : 31;    /* calls of the window; while the function is counted: timed calls */
+    double mean_ticks; /* mean duration of its timed calls, while the function is counted */
+    uint64_t ticks;    /* total duration of the calls of this window */
+    uint64_t since48;  /* when the window began */
+    /* number of the stretch without timed records in which its calls may have been long; 0: none */
+    uint32_t suspect_since;
+    uint32_t calls : 31; /* calls of the window; while the function is counted: timed calls */
     uint32_t is_counted : 1;
 } sj_timed_function;
 

@@ -49,11 +49,11 @@ typedef struct sj_chunk_reader {
     uint64_t records;
     uint64_t torn;
     uint64_t short_records; /* short records read so far */
-    uint64_t noted_calls;   /* drops that the thread reported in its stream */
+    uint64_t noted_calls;   /* dropped calls that notes of the thread have reported */
     uint64_t noted_events;
     uint32_t feeding; /* records behind `position` that are being fed */
     uint64_t unsent;  /* events that were fed or lost and that the spool does not account for */
-    uint64_t unsent_calls; /* the lost calls among them */
+    uint64_t unsent_calls; /* the lost calls among `unsent` */
 } sj_chunk_reader;
 
 void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
@@ -76,15 +76,16 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader);
  * it before any of them goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
-/* Records, before a block, a gap or sums are stored, what sj_chunk_reader_sent will subtract. If
- * the process is killed between the two, no stored event is then counted as lost. `number` is as in
- * sj_slot_offer. Call sj_chunk_reader_sent or sj_chunk_reader_refused afterwards. */
+/* Writes to the slot's offer, before a block, a gap or sums are stored, what sj_chunk_reader_sent
+ * will subtract. If the recorder is killed between the two, the next recorder counts no stored
+ * event as lost. `number` is as in sj_slot_offer. Call sj_chunk_reader_sent or
+ * sj_chunk_reader_refused afterwards. */
 void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,
                            uint64_t events);
 void sj_chunk_reader_refused(sj_chunk_reader *reader);
 
 /* Reports that `events` of the fed events are now stored, and that this accounts for `calls` lost
- * calls. UINT64_MAX stands for all that are unsent, also in sj_chunk_reader_offer. */
+ * calls. UINT64_MAX stands for all unsent calls or events, also in sj_chunk_reader_offer. */
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
 /* Sets what the spool does not account for: `calls` lost calls, `events` events and the records

@@ -38,7 +38,8 @@ typedef struct sj_drain_options {
 typedef struct sj_drain_counters {
     uint64_t processes; /* number of processes whose arena was found */
     uint64_t live_processes;
-    uint64_t other_programs; /* executed by recorded processes; not recorded, still running */
+    /* programs that recorded processes have executed, that are not recorded and still run */
+    uint64_t other_programs;
     uint64_t threads;
     uint64_t records;
     uint64_t calls; /* entries that were read */
@@ -57,8 +58,9 @@ typedef struct sj_drain_counters {
     uint64_t handler_events;
     uint64_t refused_threads;   /* threads that found no slot */
     uint64_t refused_functions; /* functions whose values or rules did not fit */
-    uint64_t refused_pages;     /* how often the arena's file system had no memory for a thread */
-    uint64_t lost_values;       /* includes values of calls that filters drop */
+    /* number of times that the arena's file system had no memory for a thread */
+    uint64_t refused_pages;
+    uint64_t lost_values; /* includes values of calls that filters drop */
     /* executed programs and forked processes, by sj_unrecorded */
     uint64_t unrecorded[SJ_UNRECORDED_KINDS];
     uint64_t agent_cpu_ns; /* CPU time of the agents in starting, following and ending */
@@ -73,7 +75,7 @@ typedef struct sj_drain_counters {
     sj_overhead_governor_counters budget; /* zero without a budget */
     uint64_t cpu_ns;                      /* CPU time of the drain's thread */
     uint64_t watched_cpu_ns;   /* CPU time of threads of ended processes, while watched */
-    uint64_t watched_ready_ns; /* their time waiting for a processor, while watched */
+    uint64_t watched_ready_ns; /* time that these threads waited for a processor, while watched */
     uint64_t unreported_calls; /* lost calls for which no gap could be sent */
     uint64_t unreported_events;
     sj_status failure; /* why the drain stopped early: SJ_ENOMEM */

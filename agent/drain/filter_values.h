@@ -16,7 +16,7 @@ enum {
 
 /* A zeroed structure is empty. */
 typedef struct sj_filter_values {
-    sj_record *waiting; /* in their order */
+    sj_record *waiting; /* in the order of their records */
     size_t waiting_count;
     size_t waiting_capacity;
     sj_record *claimed; /* values of the current record */

@@ -5,8 +5,8 @@
 
 #include "agent/drain/thread_drain.h"
 
-/* Enters the open calls of a new thread into its assembler and counts them in `unflushed`. Returns
- * SJ_ENOMEM if out of memory. */
+/* Enters the open calls of a new thread into its assembler and counts them in `unflushed`. Does
+ * nothing if the policy does not want the thread's name. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_open_calls_enter(const sj_process_drain *process,
                                             sj_thread_drain *thread);
 

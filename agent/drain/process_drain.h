@@ -17,7 +17,8 @@ typedef struct sj_process_drain {
     uint64_t number;
     sj_tracked_process tracked;
     sj_governed_process *governed; /* NULL: the governor does not have the process */
-    bool was_governed;             /* the process was passed to the governor, perhaps in vain */
+    /* the process was passed to the governor, which may have failed to add it */
+    bool was_governed;
     sj_unhooked_set *freed;
     char arena_path[PATH_MAX];
     bool is_open;
@@ -26,7 +27,7 @@ typedef struct sj_process_drain {
     bool is_finishing;
     bool is_gone; /* the drain finishes and the process is dead; its pid may be reused */
     sj_arena_view view;
-    sj_thread_drain **threads; /* one for each slot */
+    sj_thread_drain **threads; /* one for each slot; NULL: no thread of the slot is being read */
     uint64_t next_flush_ns;
     uint64_t flushed_ticks;      /* events before this time are in blocks */
     uint64_t ended_ticks;        /* when the end of the process was seen; 0: it runs */

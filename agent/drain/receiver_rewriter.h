@@ -1,10 +1,10 @@
-/* The receiver rewriter: some methods record the class of their receiver. It rewrites the records
- * of a method that the receiver's class inherits: they get a function of their own,
+/* The receiver rewriter: some Objective-C methods record the class of their receiver. If the
+ * receiver's class inherits the method, the rewriter gives the call's records another function,
  * -[Receiver:Owner selector]. One for each thread; used by the drain's thread only.
  *
  * A receiver value (SJ_PART_RECEIVER) belongs to the entry of its function at its stack pointer.
- * Records of signal handlers may come between the two. After dropped records the waiting values are
- * discarded. */
+ * Records of signal handlers may lie between the value and the entry. After dropped records the
+ * waiting values are discarded. */
 #ifndef SJ_AGENT_DRAIN_RECEIVER_REWRITER_H
 #define SJ_AGENT_DRAIN_RECEIVER_REWRITER_H
 
@@ -36,7 +36,7 @@ typedef struct sj_receiver_rewriter {
 
 void sj_receiver_rewriter_deinit(sj_receiver_rewriter *receivers);
 
-/* True if records without values can bypass the rewriter. */
+/* True if no call or value waits, so that records without values can bypass the rewriter. */
 bool sj_receiver_rewriter_are_idle(const sj_receiver_rewriter *receivers);
 
 /* Rewrites records in place and removes the receiver values. `*count` is the number of records, in

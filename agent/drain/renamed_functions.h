@@ -1,6 +1,7 @@
 /* Renamed functions: handles functions whose code the program has given to other methods
- * (sj_registry_replace_methods). From that time on, their records become records of the functions
- * named after those methods. One for each thread; used by the drain's thread only. */
+ * (sj_registry_replace_methods). After such a change, the records of the code become records of a
+ * function that is named after the new method. One for each thread; used by the drain's thread
+ * only. */
 #ifndef SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 #define SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 

@@ -1,6 +1,6 @@
 /* Decides about the offers of a killed consumer (agent/abi/arena.h): a block, a gap or sums that it
- * was storing. The next consumer calls this before it stores anything, because it uses the numbers
- * of offers that were not stored again. Used by one thread. */
+ * was storing. The next consumer calls these functions before it stores anything, because it reuses
+ * the numbers of offers that were not stored. Used by one thread. */
 #ifndef SJ_AGENT_DRAIN_STORED_OFFERS_H
 #define SJ_AGENT_DRAIN_STORED_OFFERS_H
 
@@ -13,7 +13,8 @@ typedef struct sj_stored_offers {
     uint64_t summed_events;
 } sj_stored_offers;
 
-/* Writes to the cursor of a slot what holds after its offer, if that was stored. Ends the offer. */
+/* If the slot's offer was stored, writes the offer's content to the slot's cursor. Ends the offer
+ * in both cases. */
 void sj_stored_offers_settle_slot(sj_thread_slot *slot, const sj_stored_offers *stored);
 
 /* Settles all offers in the arena at `path`. Does nothing if there is no arena that this version

@@ -23,12 +23,14 @@ struct sj_thread_drain {
     size_t stream_capacity;
     uint64_t reported_lost_calls; /* losses reported by gaps in stored blocks */
     uint64_t reported_lost_events;
-    int64_t known_endings;    /* offered endings without records; they are not counted as unsent */
-    uint64_t unflushed;       /* events since the last flush */
-    uint64_t gone_ns;         /* when its tid was first missing; 0: the tid exists */
-    uint64_t gone_requests;   /* slot requests some time after `gone_ns`; 0: not read yet */
-    sj_thread_clock clock;    /* its CPU times */
-    uint64_t discarded_calls; /* calls dropped at its end that its slot does not count */
+    int64_t known_endings; /* offered endings without records; they are not counted as unsent */
+    uint64_t unflushed;    /* events since the last flush */
+    uint64_t gone_ns;      /* when its tid was first missing; 0: the tid exists */
+    /* the arena's `slot_requests` some time after `gone_ns`; 0: not read yet */
+    uint64_t gone_requests;
+    sj_thread_clock clock; /* its CPU times */
+    /* calls in its discard window, which the slot's counters do not include */
+    uint64_t discarded_calls;
     uint64_t discarded_events;
 };
 

@@ -1,6 +1,6 @@
 /* CPU times of a process's threads: the counters of the kernel's scheduler, read from outside. Also
- * what the threads allocate, if the agent counts that (agent/abi/arena.h). They are sent as reports
- * of the monitor "threads", kind "times":
+ * the numbers and bytes of their allocations and frees, if the agent counts these
+ * (agent/abi/arena.h). All are sent as reports of the monitor "threads", kind "times":
  *
  *   {"cpu_ns": C, "ready_ns": R, "watched_ns": W,
  *    "steps": [[thread, before_ns, length_ns, cpu_ns, ready_ns,
@@ -12,8 +12,8 @@
  * each other without gaps. A step in which it did nothing may be long. The sums cover all steps of
  * the process so far.
  *
- * The kernel updates the time of a running thread at its timer ticks. What the thread has run since
- * the last tick (4 ms at 250 Hz) is in the next step. Used by the drain's thread only. */
+ * The kernel updates the time of a running thread at its timer ticks. The time that a thread has
+ * run since the last tick (4 ms at 250 Hz) is in the next step. Used by the drain's thread only. */
 #ifndef SJ_AGENT_DRAIN_THREAD_TIMES_H
 #define SJ_AGENT_DRAIN_THREAD_TIMES_H
 
@@ -65,8 +65,8 @@ SJ_MUST_CHECK sj_status sj_thread_times_read(pid_t pid, uint32_t tid, uint64_t *
 bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread,
                           uint64_t now_ns, const sj_thread_counters *counters);
 
-/* Ends the step of a thread that did nothing since its counters were last added. Returns true like
- * sj_thread_times_note. */
+/* Ends the step of a thread that did nothing since its counters were last added. Returns true if
+ * there is no space for another step of any thread: call sj_thread_times_send. */
 bool sj_thread_times_rest(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread);
 
 /* Reports the steps, if there are any, and removes them. Returns the errors of

@@ -35,7 +35,8 @@ bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t t
  * 6.15. */
 bool sj_tracked_process_find_status(const sj_tracked_process *process, int *wait_status);
 
-/* True if the process runs another program (exec) than when the watch began. */
+/* True if the process runs another program file than when the watch began. False if it has executed
+ * the same file again. */
 bool sj_tracked_process_is_replaced(const sj_tracked_process *process);
 
 /* True if the process was forked and, as the kernel says, has executed a program since. False if it

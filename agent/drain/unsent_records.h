@@ -6,8 +6,8 @@
 #include "agent/drain/added_processes.h"
 #include "agent/drain/process_drain.h"
 
-/* Reports a loss of a thread (0: unknown) by a gap. If the gap cannot be sent, adds the loss to the
- * unreported ones of the drain's counters. */
+/* Reports a loss of a thread (0: unknown) by a gap. If the gap cannot be sent, adds the loss to
+ * `unreported_calls` and `unreported_events` of the drain's counters. */
 void sj_unsent_report(sj_drain_shared *shared, sj_gap_reason reason, uint64_t thread,
                       uint64_t calls, uint64_t events, uint64_t start_ticks);
 
@@ -15,7 +15,7 @@ void sj_unsent_report(sj_drain_shared *shared, sj_gap_reason reason, uint64_t th
  * sent. */
 void sj_unsent_process_report(sj_process_drain *process);
 
-/* Does the same for a process that the drain has not started to read. */
+/* Reports the records in the arena of a process that the drain has not started to read. */
 void sj_unsent_added_report(sj_drain_shared *shared, const sj_added_process *added);
 
 #endif

@@ -25,9 +25,9 @@ sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stac
                                            uint64_t stack_high, bool has_distances);
 void sj_untimed_records_free(sj_untimed_records *untimed);
 
-/* Reads the records in `count` places. Lends the records whose times are known, until its next
- * call. It keeps those that wait for the next timed record. `now_ticks` is not earlier than any of
- * them.
+/* Reads the records in `count` places. Writes the records whose times are known to `*records`,
+ * borrowed until the next call. Keeps the records that wait for the next timed record. `now_ticks`
+ * is not earlier than any record.
  *
  * `*undecided` is the number of short records that could not be decoded, because the records before
  * them are unknown. Returns SJ_ENOMEM if out of memory. */
@@ -40,8 +40,8 @@ SJ_MUST_CHECK sj_status sj_untimed_records_read(sj_untimed_records *untimed,
  * decode. */
 uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed);
 
-/* Gives the waiting records times and lends them, because no timed record comes before `now_ticks`.
- * Returns SJ_ENOMEM if out of memory. */
+/* Gives times to the waiting records, because no timed record comes before `now_ticks`. Writes them
+ * to `*records`, borrowed until the next call. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
                                                   sj_record **records, size_t *record_count);
 

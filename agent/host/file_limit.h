@@ -2,8 +2,8 @@
 #ifndef SJ_AGENT_HOST_FILE_LIMIT_H
 #define SJ_AGENT_HOST_FILE_LIMIT_H
 
-/* Makes such writes fail with EFBIG, like on a full disk, instead of ending the process by SIGXFSZ.
- * Call it before threads start; a second call does nothing. */
+/* Makes writes beyond the limit fail with EFBIG, as on a full disk, instead of ending the process
+ * by SIGXFSZ. Call it before threads start; a second call does nothing. */
 void sj_file_limit_ignore(void);
 
 /* Restores the action of SIGXFSZ that the process started with, for a child that will execute

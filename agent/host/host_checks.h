@@ -13,13 +13,15 @@
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice);
 
-/* Checks that this user may trace other processes. */
+/* Checks that this user may attach to processes that it has not started (kernel.yama.ptrace_scope).
+ */
 void sj_doctor_check_ptrace(json_t *checks);
 
-/* Checks that this process may open at least `wanted` files. */
+/* Checks that the hard limit lets this process open at least `wanted` files. */
 void sj_doctor_check_files(json_t *checks, uint64_t wanted);
 
-/* Appends two checks: that the kernel trusts the processor's counter, and that the date is set. */
+/* Appends two checks: that the kernel uses the processor's counter as its clock source, and that
+ * the date is set. */
 void sj_doctor_check_clock(json_t *checks);
 
 /* Checks that the file system of `directory` has 256 MB of free space. `check` is the check's name;
@@ -27,7 +29,7 @@ void sj_doctor_check_clock(json_t *checks);
 void sj_doctor_check_space(json_t *checks, const char *check, const char *directory,
                            const char *advice);
 
-/* Checks that the agent is installed next to this program. */
+/* Checks that the agent of this installation is found (sj_agent_find). */
 void sj_doctor_check_agent(json_t *checks);
 
 /* Checks that no collector has refused frames of the spools in `spool_root` for good. Else the

@@ -1,9 +1,9 @@
 /* Design notes.
  *
- * A block can be read alone, so a dump may contain any set of blocks. STACK blocks, which other
- * blocks refer to, are deleted only if memory is short. A dump leaves the blocks in place, because
- * the next dump may overlap it. The child session starts with the metadata frames of its parent
- * (modules, threads, ...) under its own id, which the frame writer kept.
+ * A block can be read alone, so a dump may contain any set of blocks. DEEP_FRAMES blocks, which
+ * other blocks refer to, are deleted only if memory is short. A dump leaves the blocks in place,
+ * because the next dump may overlap it. The child session starts with the metadata frames of its
+ * parent (modules, threads, ...) under its own id, which the frame writer kept.
  *
  * Each block is a file in the runtime directory (a tmpfs, so in memory). So the blocks of a killed
  * recorder still exist. */

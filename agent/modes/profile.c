@@ -2,8 +2,8 @@
  *
  * A block is decoded and replayed by the collector's code, so a profile equals the sums that the
  * collector would make of the blocks. Each report starts with an empty graph: a block has the calls
- * that were open before it, so sums of ended calls can be added anywhere. STACK blocks, which later
- * blocks of deep stacks refer to, are kept while they may be needed. */
+ * that were open before it, so sums of ended calls can be added anywhere. DEEP_FRAMES blocks, which
+ * later blocks of deep stacks refer to, are kept while they may be needed. */
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A module calls another module through an import slot that the loader fills. Code
- * only calls through a slot of the procedure linkage table. Code may also load a data slot, as the
+/* Design notes. A module calls another module through an import slot that the loader fills. A slot
+ * of the procedure linkage table is used for calls only. Code may also load a data slot, as the
  * address of the function. A program may compare that address, so such a slot is excluded if the
  * code loads it. An import's name is LIBRARY!SYMBOL. The library comes from the symbol's version.
  * Without a version, the name starts with '!'. */

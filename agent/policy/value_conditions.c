@@ -107,7 +107,7 @@ static bool condition_holds(const sj_value_condition *condition, uint32_t rule,
         return sj_rule_set_has(facts->called_from, rule) ==
                (condition->comparison == SJ_VALUE_EQUAL);
     case SJ_CONDITION_CALL:
-        return true;
+        return true; /* decided by the caller */
     }
     return false;
 }

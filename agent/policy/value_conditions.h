@@ -53,7 +53,8 @@ bool sj_value_compare(const sj_value_condition *condition, const sj_block_value 
 /* True if only the exit can decide the condition. */
 bool sj_value_condition_is_late(const sj_value_condition *condition);
 
-/* True if all conditions of rule `rule` hold, without SJ_CONDITION_CALL. */
+/* True if all conditions of rule `rule` hold. Conditions of SJ_CONDITION_CALL count as true,
+ * because the caller decides them. */
 bool sj_value_conditions_hold(const sj_value_condition *conditions, size_t count, uint32_t rule,
                               const sj_call_facts *facts);
 

@@ -60,6 +60,7 @@ void sj_terminal_open(sj_terminal *terminal)
 void sj_terminal_begin_line(FILE *file, const sj_terminal *terminal)
 {
     if (terminal->is_terminal && knows_sequences()) {
+        /* the spaces wrap to a new line if the cursor is not in column 0 */
         fprintf(file, "%*s\r\033[K", terminal->columns, "");
     }
 }

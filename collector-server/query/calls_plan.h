@@ -1,5 +1,6 @@
 /* Plans queries of the table `calls`: converts the constraints of an SQL query into the filter of a
- * block scan. Used by calls_table.c. */
+ * block scan. calls_table.c uses the plan; lineage_table.c and statement_table.c use only the
+ * numbers of the columns. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 

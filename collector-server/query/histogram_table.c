@@ -1,5 +1,5 @@
-/* The table function histogram(blob [, session_id]): a row for each bin of a stored histogram that
- * is not empty, lowest first. With a session, bounds are in nanoseconds, else in the unit of the
+/* The table function histogram(blob [, session_id]): one row for each bin with a count, of a stored
+ * histogram, lowest bin first. With a session, bounds are in nanoseconds, else in the unit of the
  * blob. */
 #include "collector-server/query/session_clock.h"
 #include "collector-server/query/table_function.h"
@@ -97,7 +97,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL) {
         return SQLITE_OK;
     }
-    const void *data = sqlite3_value_blob(argv[0]); /* before the size: it may convert the value */
+    /* call it before sqlite3_value_bytes: it may convert the value */
+    const void *data = sqlite3_value_blob(argv[0]);
     const sj_slice bytes = {data, (size_t)sqlite3_value_bytes(argv[0])};
     const sj_status status = sj_histogram_decode(bytes, &cursor->histogram);
     if (status != SJ_OK) {

@@ -34,7 +34,7 @@ void sj_mark_spans_close(sj_mark_spans *marks);
 int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id);
 
 /* Returns the mark_id of the phase at the time `ns`, SJ_NO_MARK if there is none. Writes to
- * `*until_ns` the time before which the result is the same. */
+ * `*until_ns` the time, after `ns`, at which the result may change. */
 int64_t sj_mark_spans_at(const sj_mark_spans *marks, int64_t ns, int64_t *until_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads open calls that lie in STACK blocks, instead of key-frames, from the database. */
+/* Reads from the database the open calls that lie in DEEP_FRAMES blocks instead of key-frames. */
 #include "collector-server/store/stack_lookup.h"
 
 #include "collector-server/store/store_internal.h"

@@ -68,7 +68,7 @@ typedef struct block_store {
 sj_assembler_sink block_store_sink(block_store *store);
 void block_store_free(block_store *store);
 
-/* Looks up frames in the STACK blocks of a store. This is an sj_stack_lookup. */
+/* Looks up frames in the DEEP_FRAMES blocks of a store. This is an sj_stack_lookup. */
 sj_status block_store_lookup(void *store, uint32_t stream, uint32_t reference, uint32_t count,
                              sj_stack_frame *frames);
 

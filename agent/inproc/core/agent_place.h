@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /* Changes the frame of a signal that has interrupted the agent's code. The frame gets the program's
- * registers at the entry or exit of the function that the agent is recording. `saved` and the
- * agent's frame keep the thread's own registers. Returns false, and changes nothing, if the place
- * is unknown or the alternate stack is too small. Reads and writes the thread's stack.
- * Async-signal-safe. */
+ * registers at the entry or exit of the function that the agent is recording. The registers that
+ * the thread had in the agent are kept in `saved` and in the agent's frame. Returns false, and
+ * changes nothing, if the place is unknown or the alternate stack is too small. Reads and writes
+ * the thread's stack. Async-signal-safe. */
 bool sj_agent_place_show(void *context, sj_saved_context *saved);
 
 /* Restores the registers that sj_agent_place_show has kept to the frame of the signal. Does nothing

@@ -18,8 +18,8 @@ void sj_arch_init_entry(void);
 void sj_arch_exec_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_exec_resume;
 
-/* They run before the execveat in libc's functions of these names. They call sj_exec_try_at, then
- * continue at the address in their resume word. */
+/* They run before the system call execveat in libc's execveat and fexecve. They call
+ * sj_exec_try_at, then continue at sj_arch_execveat_resume or sj_arch_fexecve_resume. */
 void sj_arch_execveat_entry(void);
 void sj_arch_fexecve_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_execveat_resume;
@@ -33,8 +33,8 @@ void sj_arch_syscall_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prctl_resume;
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_syscall_resume;
 
-/* They run before the system call in libc's functions of these names. They call
- * sj_limits_on_change, then continue at the address in their resume word. */
+/* They run before the system call in libc's setrlimit and prlimit. They call sj_limits_on_change,
+ * then continue at sj_arch_setrlimit_resume or sj_arch_prlimit_resume. */
 void sj_arch_setrlimit_entry(void);
 void sj_arch_prlimit_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_setrlimit_resume;

@@ -6,9 +6,8 @@
 
 /* The programs that join the session. */
 typedef enum sj_exec_followed {
-    SJ_EXEC_NONE = 0, /* none; programs are counted */
-    SJ_EXEC_OWN =
-        1, /* only this process's own exec (as in a script); programs of children are counted */
+    SJ_EXEC_NONE = 0, /* none; programs are only counted */
+    SJ_EXEC_OWN = 1,  /* only programs executed in place of this process; others are counted */
     SJ_EXEC_ALL = 2
 } sj_exec_followed;
 

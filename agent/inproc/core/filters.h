@@ -1,5 +1,7 @@
 /* Filters of system calls (seccomp) that the program sets for itself. From then on the agent makes
- * no system calls. The agent leaves before strict mode, which also makes the clock unavailable. */
+ * no system calls. In strict mode, reading the clock ends the thread. So if the thread is the only
+ * one of a launched process, the agent restores the text and stops recording before strict mode
+ * begins. Otherwise strict mode is refused. */
 #ifndef SJ_AGENT_INPROC_CORE_FILTERS_H
 #define SJ_AGENT_INPROC_CORE_FILTERS_H
 

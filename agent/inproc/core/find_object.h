@@ -1,4 +1,5 @@
-/* Gives unwinders that ask the loader the tables for code in stubs. */
+/* Replaces the loader's _dl_find_object, by which unwinders find the unwind tables of an address.
+ * For code in stubs, the agent's function returns the stubs' tables. */
 #ifndef SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 #define SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 

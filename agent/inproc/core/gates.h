@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /* Replaces the instruction of SJ_RETURN_PATCH_BYTES at `address` by a jump to `gate`. The gate runs
- * that instruction and continues at `*resume`. In a launched process the gate stays for ever, and
- * `hook` is used. In an attached process a detach removes it. Errors as sj_hooks_redirect and
- * sj_modules_redirect. */
+ * that instruction and continues at `*resume`. In a launched process, the change is stored in
+ * `hook` and stays until the process ends. In an attached process, `hook` is not used, and a detach
+ * undoes the change. Returns the errors of sj_hooks_redirect or sj_modules_redirect. */
 SJ_MUST_CHECK sj_status sj_gate_put(uint64_t address, void (*gate)(void), uint64_t *resume,
                                     sj_hooked_module *hook);
 

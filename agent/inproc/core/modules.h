@@ -47,8 +47,9 @@ typedef void sj_on_module(const struct dl_phdr_info *info);
 SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void), sj_on_module *on_module);
 
 /* Like sj_hooks_redirect for a place in the C library. In an attached process a tracer writes and
- * restores the change, as it does for hooks of modules. A thread inside of the first `repeated`
- * bytes continues at `address`; 0: no thread does. Returns SJ_ELIMIT if the table is full. */
+ * restores the change, as it does for hooks of modules. When the change is written, a thread inside
+ * the first `repeated` bytes is moved to `address`; 0: no thread is moved. Returns SJ_ELIMIT if the
+ * table is full. */
 SJ_MUST_CHECK sj_status sj_modules_redirect(uint64_t address, const uint8_t *original,
                                             uint8_t bytes, uint8_t repeated, uint64_t target);
 

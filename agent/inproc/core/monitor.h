@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /* Every function may be NULL. `stop` is called only for a started monitor. `on_modules` is called
- * for a started monitor, and for one without `start` or with `waits_for_module`. Only one thread
- * calls them at a time. They must not use locks of the C library's allocator. */
+ * for a started monitor, and for a monitor without `start` or with `waits_for_module`. Only one
+ * thread calls them at a time. They must not use locks of the C library's allocator. */
 typedef struct sj_monitor {
     sj_link_runtime bit; /* bit in sj_link_welcome.runtimes */
     const char *name;    /* for users: "event loops" */
@@ -18,16 +18,16 @@ typedef struct sj_monitor {
     void (*prepare)(void);
     /* Starts to record, at the start of the program. If the monitor has a `stop`,
      * sojourn_agent_bind calls it in an attached process. The caller does not hold a lock of the
-     * loader. It may be called again after `stop`, and after itself. Returns false if the program
-     * has nothing to monitor, or if out of memory. */
+     * loader. It may be called again, with or without a `stop` in between. Returns false if the
+     * program has nothing to monitor, or if out of memory. */
     bool (*start)(void);
     /* Called when modules were loaded or unloaded, under the loader's lock. */
     void (*on_modules)(void);
     /* Called in the only thread of a forked child before it joins the session, even if the monitor
      * is not started. */
     void (*after_fork)(void);
-    /* Called in the only thread of a forked child when it joins a session that has this monitor. It
-     * and after_fork must not use a lock that fork does not reset (lint.locks). */
+    /* Called in the only thread of a forked child when it joins a session that has this monitor.
+     * `rejoin` and `after_fork` must not use a lock that fork does not reset (lint.locks). */
     void (*rejoin)(void);
     /* Restores what `start` changed while other threads run, and writes what stays in the program
      * to sojourn_agent_state. The caller does not hold a lock of the loader. If NULL, the changes
@@ -62,7 +62,7 @@ void sj_monitors_start(bool is_attached);
  * at the start. */
 void sj_monitors_start_late(uint32_t runtimes);
 
-/* Call the members with these names of the monitors. */
+/* Call `on_modules` and `after_fork` of the monitors. */
 void sj_monitors_on_modules(void);
 void sj_monitors_after_fork(void);
 

@@ -1,6 +1,7 @@
 /* Stack overflows where Mono calls the agent. Mono turns a fault of a method at the end of its
- * stack into a StackOverflowException, and ends the program for any other fault. So the fault of
- * the callback's touch is shown to Mono's handler as one of the method that called it. */
+ * stack into a StackOverflowException, and ends the program for any other fault. The agent's
+ * callback accesses the stack below itself (sj_arch_mono_enter). If that access faults, Mono's
+ * handler is shown a fault of the method that called the callback. */
 #ifndef SJ_AGENT_INPROC_CORE_MONO_OVERFLOW_H
 #define SJ_AGENT_INPROC_CORE_MONO_OVERFLOW_H
 

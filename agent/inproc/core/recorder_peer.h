@@ -15,8 +15,9 @@ bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
 
 /* Call it when the process is about to execute another program. If it sets `*entries` to NULL, the
  * program joins the session of the runtime directory. Otherwise the recorder ends with the present
- * program and has delivered its data. Then these entries belong in the new program's environment.
- * They are NULL-terminated and borrowed. May be called in a vforked child. */
+ * program, and has delivered its data when this function returns. The caller then adds `*entries`
+ * (NULL-terminated, borrowed) to the new program's environment. May be called in a vforked child.
+ */
 void sj_recorder_peer_exec(const char *const **entries);
 
 /* Call it when the program exits normally, after everything is recorded. */

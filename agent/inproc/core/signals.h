@@ -2,8 +2,8 @@
  * in a stub or a probe. When they return, the thread continues where it was.
  *
  * The kernel has gates of the agent as handlers, and a return function of the agent as restorer.
- * The program sees its own. The gate jumps to the program's handler, which finds the kernel's
- * stack. */
+ * The program sees its own handlers and restorer (sigaction). The gate jumps to the program's
+ * handler, which finds the kernel's stack. */
 #ifndef SJ_AGENT_INPROC_CORE_SIGNALS_H
 #define SJ_AGENT_INPROC_CORE_SIGNALS_H
 
@@ -30,8 +30,8 @@ void sj_signals_after_fork(void);
 /* The assembly calls these functions (arch/<machine>/signals.S). All are async-signal-safe.
  *
  * sj_signals_enter returns the handler behind gate number `gate` and prepares its context.
- * `returns_to` is the handler's return address. Both pointers are read only if that is
- * sj_arch_signal_return, because only then do they belong to the kernel's frame.
+ * `returns_to` is the handler's return address. `info` and `context` are read only if `returns_to`
+ * is sj_arch_signal_return, because only then do they belong to the kernel's frame.
  *
  * sj_signals_return prepares the context with which the thread continues.
  *

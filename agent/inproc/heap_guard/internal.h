@@ -50,8 +50,8 @@ typedef struct sj_pool_slot {
     /* True if a page that should be closed is open, because the program accessed it. */
     _Atomic uint32_t is_open;
     _Atomic uint32_t is_reported; /* True if a use of this block was reported. */
-    uint32_t
-        families; /* Bits of sj_block_family: the functions that may have allocated the block. */
+    /* Bits of sj_block_family: the functions that may have allocated the block. */
+    uint32_t families;
     uint32_t size;
     uint32_t held_bytes;  /* Bytes of memory that the slot's pages use. */
     uint32_t is_prepared; /* True once all pages of the slot have been closed. */
@@ -145,7 +145,8 @@ void sj_pool_count_refused(void);
  * of `families` may not free. `site` is the return address of the call that frees the block. */
 void sj_pool_free(void *block, uint64_t site, uint32_t families);
 
-/* Drops the content of the older half of the freed blocks. Their pages stay closed. */
+/* Drops the older half of the saved contents. If the pool has no guard regions, drops the content
+ * of the older half of the freed blocks instead. The pages of freed blocks stay closed. */
 void sj_pool_shrink(void);
 
 /* True if the address lies in the pool. */
@@ -194,7 +195,7 @@ bool sj_guard_wants(const sj_zombie_region *region, size_t bytes, uint64_t site)
 bool sj_guard_is_forced(void);
 
 /* True if our handlers of SIGSEGV and SIGBUS are installed. The first call installs them. Returns
- * false if that fails, or while another thread installs them. */
+ * false after that has failed, while another thread installs them, and in a child of vfork. */
 bool sj_faults_are_handled(void);
 
 /* Restores the program's handlers. The caller has stopped all other threads. */

@@ -42,9 +42,10 @@ typedef struct sj_type_head {
 void sj_virtual_tables_init(void);
 
 /* Replaces the pointers to virtual tables in an object of `count` words by pointers to our tables.
- * Does nothing if the first word does not point to a table with type information. Writes the
- * address of the object's type to `*type`, and a bit for each replaced word to `*replaced`. Returns
- * false without a change if a table has too many functions. */
+ * Does nothing if the first word does not point to a table with type information. Examines the
+ * first SJ_VIRTUAL_WORDS words. Writes a bit for each replaced word to `*replaced` and, if the
+ * first word is replaced, the address of the object's type to `*type`. Returns false without a
+ * change if a table has too many functions. */
 bool sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type, uint64_t *replaced);
 
 /* Reports a virtual call on an object whose free is delayed. Every stub calls this function

@@ -197,14 +197,14 @@ int32_t sj_arch_find_limit_call(uint64_t address);
  * none. */
 uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number);
 
-/* Target of a stub's slow trampoline. Calls sj_recorder_slow and keeps every register. Not to be
- * called from C. */
+/* Target of a stub's slow trampoline. Calls sj_recorder_slow and keeps every register. C code must
+ * not call it. */
 void sj_arch_slow_entry(void);
 void sj_arch_values_entry(void); /* like sj_arch_slow_entry, for sj_recorder_values */
 
 /* Target of the jump trampoline. An entry probe calls it if a dispatched call has jumped to the
  * probe's function. It records the exit of the dispatched call and restores the return address. It
- * keeps every register. Not to be called from C. */
+ * keeps every register. C code must not call it. */
 void sj_arch_jump_entry(void);
 
 #endif

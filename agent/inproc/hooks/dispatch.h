@@ -61,9 +61,9 @@ void sj_arch_dispatch_entry(void);
 /* Recorded calls return to this address. */
 void sj_arch_return_thunk(void);
 
-/* sj_arch_return_block is the start of the code that one description of the unwind table covers,
- * with the thunk. From sj_arch_return_thunk_restored on, the true return address is restored.
- * Neither is called. */
+/* sj_arch_return_block is the start of the code that one entry of the unwind table covers; the
+ * thunk is part of that code. From sj_arch_return_thunk_restored on, the true return address is
+ * restored. Nothing calls these two labels. */
 void sj_arch_return_block(void);
 void sj_arch_return_thunk_restored(void);
 

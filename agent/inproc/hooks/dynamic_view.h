@@ -14,8 +14,8 @@ typedef struct sj_dynamic_view {
     uint64_t text_low; /* the first executable segment */
     uint64_t text_high;
     ElfW(Dyn) * dynamic;
-    bool dynamic_is_writable; /* by its program header; the loader may make it read-only after
-                                 relocation */
+    /* as its program header says; the loader may make the section read-only after relocation */
+    bool dynamic_is_writable;
     const ElfW(Sym) * symbols;
     const char *strings;
     const ElfW(Rela) * tables[2]; /* relocations: DT_JMPREL, DT_RELA */
@@ -37,8 +37,8 @@ bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view
 typedef struct sj_slot {
     uint32_t table; /* index in sj_dynamic_view.tables */
     size_t next;    /* index of the next relocation in that table */
-    uint32_t
-        type; /* SJ_MACHINE_JUMP_SLOT, SJ_MACHINE_GLOBAL_DATA, or SJ_MACHINE_WORD with addend 0 */
+    /* SJ_MACHINE_JUMP_SLOT, SJ_MACHINE_GLOBAL_DATA, or SJ_MACHINE_WORD with addend 0 */
+    uint32_t type;
     uint32_t symbol;
     uint64_t address;
     const char *name; /* name of the symbol */

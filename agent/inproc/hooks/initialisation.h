@@ -27,8 +27,9 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
 
 /* Restores the dynamic section of the relocated module and sets init->record.target. The stub stays
  * until sj_initialisation_deinit. Returns true also if nothing is deferred. Returns false, and
- * leaves the section unchanged, if it does not lead to the stub: the module was unloaded, and
- * another one lies there. Does not allocate or block. The caller holds the loader's lock. */
+ * leaves the section unchanged, if the section does not lead to the stub. Then the module was
+ * unloaded, and another module is mapped at its place. Does not allocate or block. The caller holds
+ * the loader's lock. */
 bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view);
 
 /* Unmaps the stub and sets all members to 0. */

@@ -2,8 +2,9 @@
  *
  * When Mono compiles a method, it calls the agent's filter. The code of a selected method calls the
  * agent at its entry and exits, and is never inlined. Other methods have no cost. Return addresses
- * do not change. Methods that were compiled before, or ahead of time, do not call the agent. The
- * runtime's functions are found by symbol, in `mono` and in programs that embed the runtime.
+ * do not change. Methods that Mono compiled before the agent's start, or ahead of time, do not call
+ * the agent; their code can be patched (sj_mono_hook). The runtime's functions are found by symbol,
+ * in `mono` and in programs that embed the runtime.
  *
  * The agent asks the recorder once per assembly which of its methods are recorded. If a method's
  * assembly has no file, or if the method has no assembly, the agent asks about the method by its
@@ -20,7 +21,7 @@
 
 /* Patches generated code between two addresses, by the plan in the recorder's latest reply, and
  * reports the result. If threads may run the code (`runs`), only prepares the patches. Sets
- * marks[i] to 1 if function i is patched. Returns errors of the link, or SJ_ELIMIT. */
+ * marks[i] to 1 if function i of that plan is patched. Returns errors of the link, or SJ_ELIMIT. */
 typedef sj_status sj_mono_hook(sj_link *link, uint64_t low, uint64_t high, bool runs,
                                uint8_t *marks);
 
@@ -35,8 +36,8 @@ bool sj_mono_monitor_start(uint32_t runtimes, sj_mono_hook *hook);
  * itself. Call it after modules were loaded, under the loader's lock. */
 void sj_mono_monitor_on_modules(void (*start)(void));
 
-/* Makes sj_mono_monitor_start ignore precompiled code. Call it before, if selected methods may have
- * been compiled ahead of time. */
+/* Tells the next sj_mono_monitor_start that methods of precompiled code are to be recorded. It then
+ * makes Mono ignore that code and compile the methods. */
 void sj_mono_want_precompiled(void);
 
 /* Applies a new policy of the recorder. Prepares patches, which the tracer writes. If
@@ -46,13 +47,14 @@ void sj_mono_monitor_select(void);
 /* Removes the runtime's callbacks. Threads may still be running in them. Not thread-safe. */
 void sj_mono_stop(void);
 
-/* The runtime's callback for the entry of a method. Its first SJ_MONO_TOUCH_CODE_BYTES bytes access
- * the stack SJ_MONO_TOUCHED_BYTES below, as far as callbacks need it. Before that access, it has
- * changed no callee-saved register. */
+/* The runtime's callback for the entry of a method. Its first SJ_MONO_TOUCH_CODE_BYTES bytes of
+ * code access the stack SJ_MONO_TOUCHED_BYTES below the stack pointer. Callbacks need at most that
+ * much, so a stack overflow faults there. Before that access, the code has changed no callee-saved
+ * register. */
 enum { SJ_MONO_TOUCHED_BYTES = 8192, SJ_MONO_TOUCH_CODE_BYTES = 7 };
 void sj_arch_mono_enter(void *ours, void *method, void *context);
 
-/* A return address of sj_arch_mono_enter in the runtime; 0 before its first call. */
+/* A return address of sj_arch_mono_enter in the runtime; 0 until a call takes the slow path. */
 extern __attribute__((visibility("hidden"))) _Atomic uint64_t sj_mono_enter_caller;
 
 /* True if the agent is registered as a profiler of a runtime. Async-signal-safe. */

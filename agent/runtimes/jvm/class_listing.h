@@ -5,10 +5,10 @@
 
 #include "agent/runtimes/jvm/class_file.h"
 
-/* Reads `bytes`, which must stay valid as long as `*file` is used. Sets only the class name, and
- * the name, descriptor and `code` of each method; `code` is 1 if the method has code. The caller
- * calls sj_class_file_deinit, even after an error. Returns SJ_ECORRUPT, SJ_ENOMEM, or SJ_ELIMIT if
- * there are too many methods. Thread-safe. */
+/* Reads `bytes`, which must stay valid as long as `*file` is used. Of the class file, sets only
+ * `bytes`, the class name, and each method's name, descriptor and `code`. `code` is 1 if the method
+ * has code. The caller calls sj_class_file_deinit, even after an error. Returns SJ_ECORRUPT,
+ * SJ_ENOMEM, or SJ_ELIMIT if there are too many methods. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_class_listing_read(sj_slice bytes, sj_class_file *file, sj_error *error);
 
 #endif

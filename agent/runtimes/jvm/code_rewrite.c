@@ -84,7 +84,8 @@ static void put_line(code_run *run, uint32_t at)
 }
 
 /* Writes the new distance of a jump at old offset `from`. Returns false if its target is not an
- * instruction. The jump's opcode is written at the end of the output next. */
+ * instruction. Call it before the jump's opcode is written: the new distance is measured from the
+ * end of the output. */
 static bool move_jump(const code_run *run, uint32_t from, int64_t distance, int32_t *moved)
 {
     const int64_t to = (int64_t)from + distance;
@@ -122,8 +123,8 @@ static bool put_switch(code_run *run, const sj_bytecode *instruction)
     sj_reader operands =
         sj_reader_of(run->parts.code.data + instruction->table, end - instruction->table);
     const bool is_table = instruction->opcode == SJ_BYTECODE_TABLESWITCH;
-    /* move_jump measures from the end of run->output, so this keeps its old end until all is
-     * written. */
+    /* move_jump measures from the end of run->output. So the switch is written through a copy, and
+     * run->output keeps its end until the switch is complete. */
     sj_be_output jumps = *run->output;
     int32_t moved;
     if (!move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved)) {

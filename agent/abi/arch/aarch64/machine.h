@@ -13,7 +13,7 @@ enum {
     SJ_MACHINE_ELF = EM_AARCH64,
     SJ_MACHINE_ADDRESS_BITS = 48,
     SJ_MACHINE_CALL_PUSHES = 0,
-    SJ_MACHINE_RETURN_WORD = -5, /* x30, as stubs and thunks save it */
+    SJ_MACHINE_RETURN_WORD = -5, /* the word in which stubs and thunks save x30 */
     SJ_MACHINE_SECOND_RESULT = 1,
     SJ_MACHINE_CLOCK_TELLS_HZ = 1,
     SJ_MACHINE_RESOLVERS_ARE_BARE = 0

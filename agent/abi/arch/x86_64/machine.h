@@ -15,7 +15,8 @@ enum {
     SJ_MACHINE_CALL_PUSHES = 1,   /* a call pushes its return address */
     /* offset in words from the stack address in a call's records to its return address */
     SJ_MACHINE_RETURN_WORD = 0,
-    SJ_MACHINE_SECOND_RESULT = 2,     /* index of its register among the argument registers */
+    /* index of the second result's register among the argument registers */
+    SJ_MACHINE_SECOND_RESULT = 2,
     SJ_MACHINE_CLOCK_TELLS_HZ = 0,    /* 1: the clock's rate is known without a measurement */
     SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions have no arguments */
 };
@@ -25,7 +26,8 @@ enum {
     SJ_MACHINE_DWARF_SP = 7,    /* DWARF's number of the stack pointer */
     SJ_MACHINE_DWARF_LINK = 30, /* this machine has no link register: an unused number */
     SJ_MACHINE_LONG_JUMP_BYTES = 5,
-    SJ_MACHINE_SIGNAL_FRAME_BYTES = 200 /* a tracer recognises a signal frame by this many bytes */
+    /* number of bytes that a tracer reads to recognise a signal frame */
+    SJ_MACHINE_SIGNAL_FRAME_BYTES = 200
 };
 
 /* Relocations that write the address of a function into a word. */

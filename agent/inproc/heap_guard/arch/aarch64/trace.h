@@ -1,5 +1,5 @@
-/* Heap monitoring is not supported on AArch64 (arch/aarch64/entries.c), so these are never called.
- */
+/* Heap monitoring is not supported on AArch64 (arch/aarch64/entries.c), so these functions are
+ * never called. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 

@@ -11,9 +11,10 @@
 /* A copied instruction may become several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
-/* Numbers of registers in unwind tables. Whether unwinders can evaluate the table of a whole area.
- * Whether a table may give the place as a word in memory. It may not here: libgcc does not know the
- * size of the program counter, so it cannot read one. */
+/* STACK, PLACE and LINK are the numbers of registers in unwind tables. BY_TABLE is 1 if unwinders
+ * can evaluate the table of a whole area. PLACE_IN_MEMORY is 1 if a table may give the place as a
+ * word in memory. Here it may not: libgcc does not know the size of the program counter, so it
+ * cannot read one. */
 enum {
     SJ_ARCH_UNWIND_STACK = 31,
     SJ_ARCH_UNWIND_PLACE = 32,

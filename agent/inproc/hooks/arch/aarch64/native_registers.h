@@ -1,5 +1,5 @@
-/* Registers by their DWARF numbers. The program counter has no such number and follows the
- * others. */
+/* DWARF numbers of registers, their count, and the size of the red zone. The program counter has no
+ * such number and follows the others. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_NATIVE_REGISTERS_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_NATIVE_REGISTERS_H
 

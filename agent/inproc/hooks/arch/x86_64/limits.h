@@ -12,8 +12,9 @@
  * in the original. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
-/* Numbers of registers in unwind tables. Whether unwinders can evaluate the table of a whole area.
- * Whether a table may give the place as a word in memory. */
+/* STACK, PLACE and LINK are the numbers of registers in unwind tables. BY_TABLE is 1 if unwinders
+ * can evaluate the table of a whole area. PLACE_IN_MEMORY is 1 if a table may give the place as a
+ * word in memory. */
 enum {
     SJ_ARCH_UNWIND_STACK = 7,
     SJ_ARCH_UNWIND_PLACE = 16,

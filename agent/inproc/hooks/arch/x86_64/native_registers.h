@@ -1,4 +1,4 @@
-/* Registers by their DWARF numbers. */
+/* DWARF numbers of registers, their count, and the size of the red zone. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_NATIVE_REGISTERS_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_NATIVE_REGISTERS_H
 
