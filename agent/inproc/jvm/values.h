@@ -17,7 +17,8 @@ bool sj_jvm_define_values(JNIEnv *env);
  * missing. */
 bool sj_jvm_describe_init(JNIEnv *env);
 
-/* Deletes these references. No thread may use them now (sj_jvm_begin_use). */
+/* Deletes the references that sj_jvm_describe_init created. No thread may use them now
+ * (sj_jvm_begin_use). */
 void sj_jvm_describe_deinit(JNIEnv *env);
 
 /* Appends the characters of a String. For NULL, sets the note SJ_VALUE_NULL. Returns false if

@@ -1,7 +1,7 @@
 /* The agent's end of the link: one conversation at a time, raw system calls, and a deadline for
  * every reply. After sj_link_close no descriptor is open. A signal handler may fork during a
- * conversation, and the child may return from it. There all functions fail with SJ_ECLOSED, because
- * the replies are the parent's. */
+ * conversation, and the child may return from the handler. In the child, sending and receiving fail
+ * with SJ_ECLOSED, because the replies are the parent's. */
 #ifndef SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 #define SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 
