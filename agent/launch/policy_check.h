@@ -18,7 +18,7 @@ SJ_MUST_CHECK sj_status sj_name_check(const sj_policy *policy, const sj_selectio
                                       void (*visit)(void *context, const sj_unmatched *unmatched));
 
 /* Plans the main program `binary` with the selection's map file, if it has one, and so fills the
- * cache like sj_name_check. Returns errors of the planner, which say what is wrong with the map
+ * cache like sj_name_check. Returns errors of the planner; `error` says what is wrong with the map
  * file. Blocks. */
 SJ_MUST_CHECK sj_status sj_map_check(const sj_selection *selection, const char *binary,
                                      const char *cache_directory, sj_error *error);
