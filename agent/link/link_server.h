@@ -32,8 +32,8 @@ typedef struct sj_link_server_options {
      * NULL: not reported. */
     void (*stall)(void *context, const char *name, uint64_t waited_ns);
     /* Handles `sojourn policy set`, in the server's thread. The callee keeps a copy of `fd`, and
-     * replies there with sj_link_reply once the policy is in effect. The request is refused if it
-     * does not return SJ_OK, or if this is NULL. */
+     * replies there with sj_link_reply once the policy is in effect. The server refuses the request
+     * if this function is NULL, or does not return SJ_OK. */
     sj_status (*policy)(void *context, sj_slice document, int fd);
     /* Handles `sojourn policy show`, in the server's thread: replies with the current policy's
      * document. */

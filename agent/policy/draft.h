@@ -43,8 +43,9 @@ SJ_MUST_CHECK sj_status sj_policy_draft_memory(sj_policy_draft *draft, const cha
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
 
-/* Loads the prototypes of a file; "libc" names those shipped with Sojourn. A rule that names only
- * such a function gets its signature. Returns SJ_ENOTFOUND, or SJ_EINVAL with file and line. */
+/* Loads the prototypes of the file `name`; "libc" names the prototypes that are shipped with
+ * Sojourn. A rule that names a function with a prototype, and nothing else, gets its signature.
+ * Returns SJ_ENOTFOUND, or SJ_EINVAL with file and line. */
 SJ_MUST_CHECK sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name,
                                                    sj_error *error);
 

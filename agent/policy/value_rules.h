@@ -34,15 +34,16 @@ typedef struct sj_value_change {
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
-    uint8_t descriptor;     /* its position counts the registers of a class, as the probe does */
-    uint8_t stored;         /* the same value with the position under which it is stored */
-    bool is_source;         /* from a signature: stored by its position in the source */
-    bool is_cpu;            /* not a value: measures the CPU time of calls */
-    bool is_memory;         /* not a value: counts what calls allocate and free */
-    bool is_typed;          /* not one value: debug data describe the function's values */
-    uint8_t limit;          /* SJ_PLACE_LIMIT and above: limit of its texts; 0: the default */
-    uint8_t length_place;   /* descriptor of the argument that holds its text's length; 0: none */
-    uint8_t filled;         /* SJ_PLACE_FILLED or _INT: the function fills in its text */
+    uint8_t descriptor;   /* its position counts the registers of a class, as the probe does */
+    uint8_t stored;       /* the same value with the position under which it is stored */
+    bool is_source;       /* from a signature: stored by its position in the source */
+    bool is_cpu;          /* not a value: measures the CPU time of calls */
+    bool is_memory;       /* not a value: counts what calls allocate and free */
+    bool is_typed;        /* not one value: debug data describe the function's values */
+    uint8_t limit;        /* SJ_PLACE_LIMIT and above: limit of its texts; 0: the default */
+    uint8_t length_place; /* descriptor of the argument that holds its text's length; 0: none */
+    /* SJ_PLACE_FILLED or SJ_PLACE_FILLED_INT: the function fills in its text; 0: it does not */
+    uint8_t filled;
     uint8_t filled_place;   /* descriptor of the argument that points to the filled text */
     size_t row;             /* index in the document's list; a signature becomes several rules */
     sj_value_condition own; /* condition on the value itself */
@@ -136,15 +137,16 @@ bool sj_value_rules_change(const sj_value_rules *rules);
 /* True if one of the rules is typed; NULL is the empty list. */
 bool sj_value_rules_ask_types(const sj_value_rules *rules);
 
-/* Copies the functions whose texts a policy leaves out. Call it before the list is in use.
- * SJ_ENOMEM. */
+/* Copies the patterns of functions whose texts a policy leaves out. Call it before the list is in
+ * use. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_redact(sj_value_rules *rules, const sj_redaction *redaction);
 
 /* Returns the rules that name a function. */
 sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol);
 
-/* Returns the rules that a function obeys: those that name it. If its texts are redacted, rules
- * that would read a text are not among them, nor rules that let debug data choose the values. */
+/* Returns the rules that a function obeys: those that name it. If the function's texts are
+ * redacted, leaves out rules that would read a text, and rules that let debug data choose the
+ * values. */
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* Returns the matched rules that methods of managed runtimes can obey. Excludes rules of
@@ -194,8 +196,8 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
  * from the positions in the debug data. */
 bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Counts a function that typed rules cannot use because of sj_value_rules_are_numbered. For other
- * rules, counts a function that has types already. */
+/* Counts a function for each rule of `refused`. Typed rules are refused because of
+ * sj_value_rules_are_numbered; other rules are refused because the function has types already. */
 void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused);
 
 /* Returns the matched rules whose positions differ from the positions in the debug data. */
@@ -211,8 +213,8 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Converts the content of a place to a value to store. `from` has the place as its descriptor. The
- * text of the result is in `from`, in `typed`, or in `number`. Returns false if the value is not
- * there. */
+ * text of the result is in `from`, in `typed`, or in `number`. Returns false if the place does not
+ * contain the value. */
 enum { SJ_TYPED_NUMBER_BYTES = SJ_LONG_DOUBLE_TEXT_BYTES };
 bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *from,
                             sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES]);

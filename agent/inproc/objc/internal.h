@@ -31,8 +31,8 @@ typedef struct sj_objc_method {
     uint32_t function;    /* Function id; 0 if the policy excludes the method. */
 } sj_objc_method;
 
-/* Returns the registered method with the class and the selector of `key`, or NULL. The caller holds
- * the lock. */
+/* Returns the registered method with the class, owner and selector of `key`, or NULL. The caller
+ * holds the lock. */
 const sj_objc_method *sj_objc_find_method(const sj_objc_method *key);
 
 /* Finds the method that the class `from` runs for `selector`, and returns the class that defines

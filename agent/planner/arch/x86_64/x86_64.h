@@ -29,8 +29,8 @@ uint8_t sj_x86_64_jump_condition(const sj_module *module, const sj_code *jump);
  * builder->reason if a place cannot be patched. */
 bool sj_hook_in_place(sj_builder *builder);
 
-/* Plans a jump from the entry of a function without calls to a copy, which has probes at its exits.
- * Returns false if the function cannot be copied. */
+/* Plans a jump from the entry of a function that makes no calls to a copy of the function. The copy
+ * has probes at its exits. Returns false if the function cannot be copied. */
 bool sj_hook_by_copy(sj_builder *builder);
 
 /* Returns the exit for which an instruction of the current function must be patched. That is the
@@ -66,8 +66,8 @@ uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit);
 bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                      bool is_at_entry, sj_window *window, uint32_t *island);
 
-/* Emits code with the effect of an instruction at its original address. The instruction is not an
- * exit. */
+/* Emits code with the effect of an instruction at its original address. The instruction must not be
+ * an exit. */
 void sj_emit_moved(sj_builder *builder, const sj_code *code);
 
 /* Emits a probe and an unconditional exit. */
