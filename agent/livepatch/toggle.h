@@ -25,7 +25,8 @@ typedef struct sj_hook_functions_report {
     uint32_t changed; /* Pieces of text that were written: the entry and each exit of a function. */
     /* Pieces that were not changed: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
-    /* Threads that new program counters alone could not bring out of the bytes to be written. */
+    /* Threads that a new program counter alone could not move out of the bytes to be written. The
+     * tracer let them run for a moment. */
     uint32_t moved;
 } sj_hook_functions_report;
 

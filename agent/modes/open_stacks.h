@@ -28,8 +28,8 @@ SJ_MUST_CHECK sj_status sj_open_stacks_reserve(sj_open_stacks *stacks,
 void sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
                          const sj_block_summary *summary);
 
-/* Writes all stacks as bytes, in the byte order of this machine. The caller frees them. Returns
- * SJ_ENOMEM if out of memory. */
+/* Writes all stacks as bytes, which only a process on this machine can read. The caller frees them.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes,
                                              size_t *size);
 

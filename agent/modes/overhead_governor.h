@@ -78,8 +78,9 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
 bool sj_overhead_governor_check(sj_overhead_governor *governor);
 
 /* Suspends the governor, so that another thread can trace the processes. Returns false if its
- * current work is not finished after `limit_ns`; the caller may try again. Blocks for milliseconds,
- * or seconds while methods of a runtime are changed. Thread-safe. */
+ * current work is not finished after `limit_ns`. The governor then finishes that work and stays
+ * suspended, and the caller may try again. Blocks for milliseconds, or seconds while methods of a
+ * runtime are changed. Thread-safe. */
 SJ_MUST_CHECK bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns);
 
 /* Sets the budget. Ends the suspension if the budget is greater than 0; else the governor is

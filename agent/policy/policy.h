@@ -114,8 +114,9 @@ typedef struct sj_policy {
  * freed. */
 SJ_MUST_CHECK sj_status sj_policy_parse(const char *text, size_t size, const char *origin,
                                         sj_policy *policy, sj_error *error);
-/* Returns the settings for a session. They watch nothing if the session is not in
- * zombie_sessions_percent. All processes of a session get the same settings. */
+/* Returns the settings for a session. They do not watch uses of freed memory if the session is not
+ * among zombie_sessions_percent of all sessions. All processes of a session get the same
+ * settings. */
 sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_session_id *session);
 
 void sj_policy_free(sj_policy *policy); /* safe on a zeroed policy */

@@ -88,30 +88,30 @@ typedef struct sj_value_rules {
 
 enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* functions with this id or a higher one have no types */ };
 
-/* Makes an empty list with one user. SJ_ENOMEM. */
+/* Makes an empty list with one user. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_new(sj_value_rules **rules);
 /* Adds a user and returns the list; NULL stays NULL. */
 sj_value_rules *sj_value_rules_share(sj_value_rules *rules);
 void sj_value_rules_free(sj_value_rules *rules); /* called once by each user */
 
-/* True if two rules want the same. */
+/* True if two rules record or change the same values under the same conditions. */
 bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right);
 
-/* True if two lists want the same; NULL is the empty list. */
+/* True if two lists have the same rules; NULL is the empty list. */
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
 
-/* True if two rules that change calls are about the same value of the same functions and callers,
- * so that one can replace the other. */
+/* True if two rules that change calls have the same name, and are about the same value of the same
+ * functions and callers. One can then replace the other. */
 bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *right);
 
-/* True if a list records everything that `others` records, regardless of changes. NULL is the empty
- * list. */
+/* True if a list records everything that `others` records. Ignores rules of `others` that change
+ * calls or are withdrawn. NULL is the empty list. */
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others);
 
 /* Adds to a list in use the rules of `wanted` that it lacks. `wanted` is the current policy's list
  * (NULL: empty). The indexes of rules do not change; rules of earlier policies become former ones.
- * Calls `refuse` with the reason for each rule that cannot be added. Only one thread may call it,
- * but others may read the list meanwhile. SJ_ENOMEM. */
+ * Calls `refuse` with the reason for each rule that cannot be added. Only one thread may call this
+ * function, but other threads may read the list meanwhile. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
                                                    const sj_value_rules *wanted, void *context,
                                                    void (*refuse)(void *context, const char *rule,
@@ -138,7 +138,7 @@ bool sj_value_rules_change(const sj_value_rules *rules);
 bool sj_value_rules_ask_types(const sj_value_rules *rules);
 
 /* Copies the patterns of functions whose texts a policy leaves out. Call it before the list is in
- * use. SJ_ENOMEM. */
+ * use. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_redact(sj_value_rules *rules, const sj_redaction *redaction);
 
 /* Returns the rules that name a function. */
@@ -164,7 +164,9 @@ sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_s
 /* True if one of the rules is about calls into libraries; NULL is the empty list. */
 bool sj_value_rules_name_imports(const sj_value_rules *rules);
 
-/* Returns the matched rules that record a result or errno. */
+/* Returns the matched rules that record a value at the exit: typed rules, rules about a result or
+ * errno, and rules with a condition that only the exit decides. Excludes rules that change
+ * calls. */
 sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Counts a recorded function for the matched rules about calls into libraries that would change its
@@ -183,12 +185,13 @@ bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_se
 /* True if one of all rules counts memory; NULL is the empty list. */
 bool sj_value_rules_count_memory(const sj_value_rules *rules);
 
-/* Allocates the table of types if there is none. Only one thread may call it, but others may read
- * the list meanwhile. SJ_ENOMEM. */
+/* Allocates the table of types if there is none. Only one thread may call this function, but other
+ * threads may read the list meanwhile. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
 
 /* sj_value_rules_set_typed stores and owns the types of a function, before any of its values
- * arrives. sj_value_rules_typed borrows them; NULL: none. Thread-safe. */
+ * arrives. It frees them if the function has types already, or if there is no table of types.
+ * sj_value_rules_typed borrows them; NULL: none. Thread-safe. */
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed);
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
 
@@ -245,7 +248,7 @@ void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* True if the rule keeps a value. */
+/* True if the rule is about this value, and the value meets the rule's own condition. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
 /* True if the rule has a condition, so only some calls are hits. */
@@ -261,7 +264,8 @@ bool sj_value_rule_is_late(const sj_value_rule *rule);
  * meets all conditions except the one on its number. Thread-safe. */
 bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_facts *facts);
 
-/* True if a rule has conditions on the whole call; NULL is the empty list. */
+/* True if a rule that does not change calls has conditions on the whole call; NULL is the empty
+ * list. */
 bool sj_value_rules_evaluate_calls(const sj_value_rules *rules);
 
 /* Returns the rules whose condition on the caller names a function. */

@@ -137,8 +137,9 @@ typedef struct sj_text {
     } parts[SJ_TEXT_PARTS];
 } sj_text;
 
-/* Makes the pages of [low, high) writable. Returns SJ_EPERM, and changes nothing, if the system
- * refuses or if the range consists of more than SJ_TEXT_PARTS mappings. */
+/* Makes the pages of [low, high) writable. If the system forbids pages that are writable and
+ * executable, they are not executable until sj_text_close. Returns SJ_EPERM, and changes nothing,
+ * if the system refuses or if the range consists of more than SJ_TEXT_PARTS mappings. */
 SJ_MUST_CHECK sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high);
 
 /* Restores the saved protection of the pages. */

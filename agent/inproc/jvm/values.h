@@ -13,8 +13,8 @@
  * class may record values. No exception is pending afterwards. */
 bool sj_jvm_define_values(JNIEnv *env);
 
-/* Creates the references that the functions below use. Returns false if a class or field is
- * missing. */
+/* Creates the references that the sj_jvm_describe functions use. Returns false if a class or field
+ * is missing. */
 bool sj_jvm_describe_init(JNIEnv *env);
 
 /* Deletes the references that sj_jvm_describe_init created. No thread may use them now

@@ -30,7 +30,7 @@ uint8_t *sj_link_payload(sj_link *link);
 /* Sends the first `bytes` of the payload. Returns SJ_ECLOSED or SJ_ETIMEDOUT on failure. */
 SJ_MUST_CHECK sj_status sj_link_send(sj_link *link, sj_link_type type, uint32_t bytes);
 
-/* Like sj_link_send, and also sends a copy of the descriptor `file`. */
+/* Does the same as sj_link_send, and also sends a copy of the descriptor `file`. */
 SJ_MUST_CHECK sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes,
                                           int file);
 

@@ -112,7 +112,8 @@ extern _Atomic uint32_t *sj_recorder_usable_mask __attribute__((visibility("hidd
  * calls sj_recorder_after_fork first.
  *
  * Errors: SJ_EINVAL: sizes are out of range. SJ_EEXIST: the file exists. SJ_ELIMIT: the file would
- * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel has no MADV_WIPEONFORK. SJ_EIO, SJ_ENOMEM. */
+ * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel does not have MADV_WIPEONFORK. Also SJ_EIO and
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *name,
                                           const sj_link_welcome *welcome);
 
@@ -175,7 +176,8 @@ void sj_recorder_after_fork(void);
 void sj_recorder_unmap(void);
 
 /* Stores a mark in the arena's table and a note in the thread's stream. Does nothing if the
- * recorder is not armed. Cuts `name` to SJ_ARENA_MARK_BYTES - 1 bytes. Async-signal-safe. */
+ * recorder is not armed. If the table has no memory, counts the mark as refused. Cuts `name` to
+ * SJ_ARENA_MARK_BYTES - 1 bytes. Async-signal-safe. */
 void sj_recorder_mark(const char *name, bool end);
 
 /* Writes a request to the recorder process into the thread's stream. Does nothing if the recorder
@@ -189,8 +191,9 @@ void sj_recorder_count_refused(void);
  * drain keeps the call. Async-signal-safe. */
 void sj_recorder_count_lost_value(void);
 
-/* Reports to the recorder process which hooks the program has overwritten. Does nothing if this
- * process has no arena. Called before sj_recorder_end, by one thread. */
+/* Reports to the recorder process which hooks the program has overwritten. Does nothing if the
+ * recorder is not armed, or if this process has no arena of its own. Called before sj_recorder_end,
+ * by one thread. */
 void sj_recorder_report_overwritten(const sj_overwritten *found);
 
 /* Counts a program that the process executes. Does nothing for SJ_UNRECORDED_NONE: the program
@@ -232,7 +235,7 @@ void sj_recorder_leave(uint64_t low, uint64_t high);
 void sj_recorder_begin_handler(uint64_t low, uint64_t high);
 void sj_recorder_end_handler(void);
 
-/* Like sj_recorder_slow, but never waits. Async-signal-safe. */
+/* Does the same as sj_recorder_slow, but never waits. Async-signal-safe. */
 uint64_t sj_recorder_slow_at_once(uint32_t tag);
 
 #endif

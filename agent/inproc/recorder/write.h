@@ -30,7 +30,7 @@ static inline uint64_t sj_recorder_reserve(uint32_t tag)
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
-/* Like sj_recorder_reserve, but never waits. */
+/* Does the same as sj_recorder_reserve, but never waits. */
 static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
 {
     const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);

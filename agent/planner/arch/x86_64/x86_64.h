@@ -42,8 +42,9 @@ const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, s
  * these jumps became an exit itself. So its own bytes need not stay a valid target. */
 bool sj_is_folded(const sj_builder *builder, const sj_code *code);
 
-/* Makes a window of the instructions `first` to `last` of a range. Returns false if it has fewer
- * than `need` bytes, if control may arrive inside of it, or if an instruction cannot be moved. */
+/* Makes a window of the instructions `first` to `last` of a range. Returns false if the window has
+ * fewer than `need` bytes or is too long for a patch, if control may arrive inside of it, or if an
+ * instruction cannot be moved or is claimed already. */
 bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                     uint32_t last, uint32_t need, sj_window *window);
 
@@ -60,9 +61,9 @@ bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t ex
 uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit);
 
 /* Makes and claims the window of an exit, or of the entry if `is_at_entry`. The window has at least
- * five bytes, or two bytes and a branch island. Sets `*island` to the island's offset, or to
- * SJ_CODE_RANGE_NONE if there is none. Returns false and sets builder->reason if there is no
- * window. */
+ * five bytes, or two bytes and a branch island. If allows_others, the window of an exit may also be
+ * a pun (sj_window). Sets `*island` to the island's offset, or to SJ_CODE_RANGE_NONE if there is
+ * none. Returns false and sets builder->reason if there is no window. */
 bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                      bool is_at_entry, sj_window *window, uint32_t *island);
 
