@@ -9,8 +9,9 @@
  * and sends CLASS_ADDED or SKIP to `fd`. For a class whose methods the JVM traces (tracer.h),
  * writes which methods are wanted instead.
  *
- * Does not touch a `file` that is not a memory file. Returns SJ_ECORRUPT, SJ_ECLOSED, and errors of
- * sj_registry_add_class. Sends SKIP for SJ_EUNSUPPORTED and SJ_ELIMIT. */
+ * Does not touch a `file` that is not a memory file, and returns SJ_ECORRUPT for it. Also returns
+ * SJ_ECLOSED, SJ_ENOMEM, and errors of sj_registry_add_class. Sends SKIP for SJ_EUNSUPPORTED and
+ * SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_link_reply_class(sj_registry *registry, uint64_t process,
                                             sj_reader *reader, int file, int fd);
 

@@ -59,8 +59,8 @@ void sj_link_server_step(sj_link_server *server, int timeout_ms);
 
 void sj_link_server_get_counters(sj_link_server *server, sj_link_server_counters *counters);
 
-/* Sends DONE or REFUSED with a text to a command. Cuts the text at the size of a packet. Any thread
- * may call this. */
+/* Sends DONE or REFUSED with a text to a command. Cuts the text at the size of a packet. Does not
+ * block, and ignores errors. Any thread may call this. */
 void sj_link_reply(int fd, sj_link_type type, const char *text);
 
 /* Ends the thread and closes every connection. NULL is allowed. */

@@ -34,9 +34,11 @@ typedef struct sj_value_change {
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
-    uint8_t descriptor;   /* its position counts the registers of a class, as the probe does */
-    uint8_t stored;       /* the same value with the position under which it is stored */
-    bool is_source;       /* from a signature: stored by its position in the source */
+    uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
+    uint8_t stored;     /* the same value with the position under which it is stored */
+    /* from a signature: stored by its position in the source; also true for typed, CPU and memory
+     * rules */
+    bool is_source;
     bool is_cpu;          /* not a value: measures the CPU time of calls */
     bool is_memory;       /* not a value: counts what calls allocate and free */
     bool is_typed;        /* not one value: debug data describe the function's values */
@@ -150,7 +152,8 @@ sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* Returns the matched rules that methods of managed runtimes can obey. Excludes rules of
- * signatures, whose registers are those of the native convention, and rules about memory. */
+ * signatures, whose registers are those of the native convention, typed rules, and rules that count
+ * memory but do not measure CPU time. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Returns the matched rules without those that only record an argument after the last of

@@ -292,14 +292,16 @@ void sj_mono_plan_code(const sj_mono_code *code);
 void sj_mono_set_hook(sj_mono_hook *hook_generated);
 
 /* Sets MONO_ENV_OPTIONS in the program's environment so that the runtime ignores precompiled code.
- * Call it before main. */
+ * Does so only if the program itself is precompiled, or after sj_mono_want_precompiled. Call it
+ * before main. */
 void sj_mono_set_compile_again(void);
 
 /* Restores MONO_ENV_OPTIONS in `environ` after the runtime has read it. The C library may have
  * copied the array meanwhile. */
 void sj_mono_restore_environment(void);
 
-/* Makes the runtime count lines, if it can. Call it before main. */
+/* Makes the runtime count lines. If that is not possible, sets sj_mono_no_lines to the reason. Call
+ * it before main. */
 void sj_mono_start_lines(bool is_launched);
 
 /* Why lines are not counted. 0 if they are counted, or if the recorder has not asked for lines. */
@@ -331,7 +333,8 @@ bool sj_mono_may_hook_more(void);
  * that. */
 void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);
 
-/* True if all values that rules of the method check are in registers. */
+/* True if all selected values are in registers, or if the code need not be patched
+ * (selection->in_place). Returns false if the method has no signature. */
 bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *selection);
 
 /* Sets which values of a method are recorded if its code at `address` is patched. Call it before

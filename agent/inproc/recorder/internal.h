@@ -108,7 +108,8 @@ bool sj_recorder_back_pages(void *address, uint64_t bytes);
  * full. */
 bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);
 
-/* Gives the calling thread a slot. Returns false if all slots are in use. */
+/* Gives the calling thread a slot. Returns false if all slots are in use, or if there is no memory
+ * for further ones. */
 bool sj_recorder_claim(sj_recorder_thread *self);
 
 /* Removes the calling thread from the counters of a wait that a signal handler has left by

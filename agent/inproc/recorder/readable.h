@@ -15,7 +15,8 @@ void sj_recorder_note_program(void);
 size_t sj_recorder_readable(uint64_t address);
 
 /* Returns how many bytes of the calling thread's own stack are still unused: those at addresses
- * lower than its current frame. 0: the thread runs on another stack, or its stack is unknown.
+ * lower than its current frame. If the thread runs on an alternate stack inside that stack, counts
+ * only the alternate stack. 0: the thread runs on another stack, or its stack is unknown.
  * Async-signal-safe. */
 size_t sj_recorder_stack_space(void);
 
