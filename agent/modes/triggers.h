@@ -25,9 +25,9 @@ void sj_triggers_free(sj_triggers *triggers);
 void sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread);
 
-/* Reports a call that has been open for `age_ticks` to the "jank" triggers of its function, which
- * do not wait for the end of the call. Returns the triggers whose time has passed. The caller must
- * not report the call to the returned triggers again. */
+/* Reports a call that has been open for `age_ticks` to the "jank" triggers of its function. These
+ * triggers do not wait for the end of the call. Returns the triggers whose time has passed. The
+ * caller must not report the call to the returned triggers again. */
 uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
                              uint64_t now_ticks, uint64_t thread);
 

@@ -67,8 +67,8 @@ typedef struct sj_library_calls {
 } sj_library_calls;
 
 /* Returns the descriptors of the values that are recorded at the exit of a dispatched call of the
- * function, one descriptor per byte from the lowest byte on. Unused bytes are 0. Sets `*fits` to
- * false if some did not fit. */
+ * function. Each byte is one descriptor, from the lowest byte on. Unused bytes are 0. Sets `*fits`
+ * to false if some did not fit. */
 uint32_t sj_exit_values(const sj_plan_function *function, bool *fits);
 
 /* Maps the data for the imports of a plan, if it has any. Returns SJ_ENOMEM if out of memory. */

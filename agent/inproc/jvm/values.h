@@ -26,7 +26,7 @@ void sj_jvm_describe_deinit(JNIEnv *env);
 bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* Appends a description of an object: "characters", the name of an enum constant, type[length], or
- * Class@identity_hash. */
+ * Class@identity_hash. For NULL, sets the note SJ_VALUE_NULL. */
 void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* Appends the class name of an object. */

@@ -43,8 +43,8 @@ const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, s
 bool sj_is_folded(const sj_builder *builder, const sj_code *code);
 
 /* Makes a window of the instructions `first` to `last` of a range. Returns false if the window has
- * fewer than `need` bytes or is too long for a patch, if control may arrive inside of it, or if an
- * instruction cannot be moved or is claimed already. */
+ * fewer than `need` bytes or is too long for a patch. Also returns false if control may arrive
+ * inside of it, or if an instruction cannot be moved or is claimed already. */
 bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                     uint32_t last, uint32_t need, sj_window *window);
 
