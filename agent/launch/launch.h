@@ -27,7 +27,7 @@ typedef struct sj_launch {
     int failed; /* a failed exec writes its errno here; end of file: exec succeeded */
 } sj_launch;
 
-/* Forks the waiting child. Call it before starting any thread. SJ_EIO. */
+/* Forks the waiting child. Call it before starting any thread. Returns SJ_EIO on failure. */
 SJ_MUST_CHECK sj_status sj_launch_prepare(const sj_launch_options *options, sj_launch *launch,
                                           sj_error *error);
 

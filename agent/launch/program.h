@@ -30,8 +30,8 @@ typedef struct sj_program {
  * the file and what to do. Blocks: reads a few KB of files. Thread-safe. */
 sj_program_problem sj_program_find(const char *name, sj_program *program, sj_error *error);
 
-/* Only finds the file, for commands that accept programs and libraries. SJ_ENOTFOUND. SJ_ELIMIT:
- * the path does not fit. */
+/* Only finds the file, for commands that accept programs and libraries. Returns SJ_ENOTFOUND, or
+ * SJ_ELIMIT if the path does not fit. */
 SJ_MUST_CHECK sj_status sj_program_resolve(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 

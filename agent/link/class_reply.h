@@ -5,11 +5,13 @@
 #include "agent/registry/registry.h"
 #include "proto/base/cursor.h"
 
-/* Handles a CLASS packet, whose class file is in `file`. Writes the class with probes there and
- * sends CLASS_ADDED or SKIP to `fd`. For a traced class, writes which methods are wanted instead.
+/* Handles a CLASS packet, whose class file is in `file`. Writes the class with probes to `file`,
+ * and sends CLASS_ADDED or SKIP to `fd`. For a class whose methods the JVM traces (tracer.h),
+ * writes which methods are wanted instead.
  *
- * Does not touch a `file` that is not a memory file. Returns SJ_ECORRUPT, SJ_ECLOSED, and errors of
- * sj_registry_add_class. Sends SKIP for SJ_EUNSUPPORTED and SJ_ELIMIT. */
+ * Does not touch a `file` that is not a memory file, and returns SJ_ECORRUPT for it. Also returns
+ * SJ_ECLOSED, SJ_ENOMEM, and errors of sj_registry_add_class. Sends SKIP for SJ_EUNSUPPORTED and
+ * SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_link_reply_class(sj_registry *registry, uint64_t process,
                                             sj_reader *reader, int file, int fd);
 

@@ -32,8 +32,8 @@ typedef struct sj_link_server_options {
      * NULL: not reported. */
     void (*stall)(void *context, const char *name, uint64_t waited_ns);
     /* Handles `sojourn policy set`, in the server's thread. The callee keeps a copy of `fd`, and
-     * replies there with sj_link_reply once the policy is in effect. The request is refused if it
-     * does not return SJ_OK, or if this is NULL. */
+     * replies there with sj_link_reply once the policy is in effect. The server refuses the request
+     * if this function is NULL, or does not return SJ_OK. */
     sj_status (*policy)(void *context, sj_slice document, int fd);
     /* Handles `sojourn policy show`, in the server's thread: replies with the current policy's
      * document. */
@@ -59,8 +59,8 @@ void sj_link_server_step(sj_link_server *server, int timeout_ms);
 
 void sj_link_server_get_counters(sj_link_server *server, sj_link_server_counters *counters);
 
-/* Sends DONE or REFUSED with a text to a command. Cuts the text at the size of a packet. Any thread
- * may call this. */
+/* Sends DONE or REFUSED with a text to a command. Cuts the text at the size of a packet. Does not
+ * block, and ignores errors. Any thread may call this. */
 void sj_link_reply(int fd, sj_link_type type, const char *text);
 
 /* Ends the thread and closes every connection. NULL is allowed. */

@@ -11,8 +11,8 @@ typedef struct sj_reported_stall {
 } sj_reported_stall;
 
 /* Handles a STALL packet, whose report is in `file`, and sends the report. Does not touch a `file`
- * that is not a memory file. Returns SJ_ECORRUPT, SJ_ENOMEM. If there is no space for the report,
- * drops it; the frame writer counts that. */
+ * that is not a memory file. Returns SJ_ECORRUPT if the packet or the file is not valid, or
+ * SJ_ENOMEM. If there is no space for the report, drops it; the frame writer counts that. */
 SJ_MUST_CHECK sj_status sj_link_read_stall(sj_registry *registry, uint64_t process,
                                            sj_reader *reader, int file, sj_reported_stall *stall);
 

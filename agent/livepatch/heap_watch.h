@@ -17,8 +17,8 @@
 SJ_MUST_CHECK sj_status sj_heap_watch(pid_t pid, bool with_heap, sj_error *error);
 
 /* Makes a watched process halve the memory that its freed blocks keep, even if it is idle.
- * Blocking: milliseconds. Returns SJ_EUNSUPPORTED if it is not watched. Other errors are those of
- * sj_heap_watch. */
+ * Blocking: milliseconds. Returns SJ_EUNSUPPORTED if the process is not watched. Other errors are
+ * those of sj_heap_watch. */
 SJ_MUST_CHECK sj_status sj_heap_shrink(pid_t pid, sj_error *error);
 
 #endif

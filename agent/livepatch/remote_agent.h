@@ -38,8 +38,8 @@ SJ_MUST_CHECK sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remot
 /* True if the tables have not changed since they were read. Threads are stopped. */
 bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent *agent);
 
-/* True if code of the program will return to the agent without a trace on its stack (calling_out),
- * or if that cannot be read. Threads are stopped. */
+/* True if code of the program will return to the agent although its stack does not show this
+ * (calling_out), or if calling_out cannot be read. Threads are stopped. */
 bool sj_remote_agent_is_awaited(const sj_tracee *target, const sj_remote_agent *agent);
 
 /* True if the tables have not changed since they were read and, according to the loader's list,
@@ -72,15 +72,16 @@ SJ_MUST_CHECK sj_status sj_remote_agent_choose(const sj_tracee *target,
                                                sj_remote_choice *choice);
 void sj_remote_choice_deinit(sj_remote_choice *choice);
 
-/* Applies the choice and notes it in the agent's tables. Threads are stopped, and the tables are
- * those of the choice. Returns SJ_EAGAIN, with nothing written, if they have changed, or if threads
- * start and end too fast. Also returns errors of sj_text_change_clear and sj_text_change_apply. */
+/* Applies the choice and notes it in the agent's tables. Threads are stopped. Returns SJ_EAGAIN,
+ * with nothing written, in three cases: the tables have changed since the choice; changes are to be
+ * written and the tables do not contain every module; threads start and end too fast. Also returns
+ * errors of sj_text_change_clear and sj_text_change_apply. */
 SJ_MUST_CHECK sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
                                                sj_remote_choice *choice,
                                                sj_text_patch_report *report);
 
 /* Chooses and toggles in one step, while threads are stopped and the tables are current. Returns
- * errors of both. */
+ * errors of sj_remote_agent_choose and sj_remote_agent_toggle. */
 SJ_MUST_CHECK sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agent, bool on,
                                                sj_remote_agent_wants wants, void *context,
                                                sj_text_patch_report *report);
@@ -94,7 +95,7 @@ SJ_MUST_CHECK sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_
                                              size_t thread, const char *name);
 
 /* Makes any stopped thread with enough stack call a function of the agent that takes no lock.
- * Returns SJ_EAGAIN if none has enough. Also returns errors of sj_remote_agent_call. */
+ * Returns SJ_EAGAIN if no thread has enough stack. Also returns errors of sj_remote_agent_call. */
 SJ_MUST_CHECK sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *agent,
                                                  const char *name);
 

@@ -25,18 +25,20 @@ typedef struct sj_hook_functions_report {
     uint32_t changed; /* Pieces of text that were written: the entry and each exit of a function. */
     /* Pieces that were not changed: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
-    /* Threads that new program counters alone could not bring out of the bytes to be written. */
+    /* Threads that a new program counter alone could not move out of the bytes to be written. The
+     * tracer let them run for a moment. */
     uint32_t moved;
 } sj_hook_functions_report;
 
 /* Hooks (`on`) or unhooks the functions with these ids (of the session; sorted ascending) in the
- * process `pid`. The process was launched by `record` or attached to. Functions that were not
- * planned, or are in that state already, are skipped. `functions` NULL: all. `freed`, unless NULL,
- * is updated while the threads are stopped; that needs `functions`. Blocking: milliseconds.
- * Thread-safe. It traces the process during the call, so no other tracer may. Returns SJ_ENOTFOUND
- * if there is no process or no agent in it, and SJ_EPERM if ptrace is refused (the error says why).
- * Returns SJ_EAGAIN if the agent was busy with modules for too long. After SJ_EIO some functions
- * may have changed; other errors change nothing. */
+ * process `pid`. The process was launched by `record` or attached to. Skips functions that were not
+ * planned, or that are hooked or unhooked already. If `functions` is NULL, hooks or unhooks all.
+ * Updates `freed`, unless it is NULL, while the threads are stopped; if `functions` is NULL,
+ * `freed` must be NULL. Blocking: milliseconds. Thread-safe. It traces the process during the call,
+ * so no other tracer may. Returns SJ_ENOTFOUND if there is no process or no agent in it, and
+ * SJ_EPERM if ptrace is refused (the error says why). Returns SJ_EAGAIN if the agent was busy with
+ * modules for too long. After SJ_EIO some functions may have changed; other errors change
+ * nothing. */
 SJ_MUST_CHECK sj_status sj_hook_functions(pid_t pid, const uint32_t *functions, size_t count,
                                           bool on, sj_unhooked_set *freed,
                                           sj_hook_functions_report *report, sj_error *error);

@@ -1,6 +1,6 @@
-/* Applies another selection of functions to a running process. Wanted functions are hooked and
- * others unhooked in one stop. Missing hooks are made by the agent before, while the process runs.
- * The process was launched or attached to. */
+/* Applies another selection of functions to a running process. Hooks the wanted functions and
+ * unhooks all others in one stop. Before the stop, while the process runs, the agent makes hooks
+ * that are missing. The process was launched or attached to. */
 #ifndef SJ_AGENT_LIVEPATCH_TRANSITION_H
 #define SJ_AGENT_LIVEPATCH_TRANSITION_H
 
@@ -8,7 +8,7 @@
 #include "agent/registry/registry.h"
 
 typedef struct sj_transition_report {
-    uint64_t stopped_ns; /* Stop of all threads. */
+    uint64_t stopped_ns; /* How long all threads were stopped. */
     size_t hooked_count; /* Functions that were hooked. */
     size_t freed_count;  /* Functions that were unhooked. */
     /* Wanted functions without hooks, ascending, also of modules that are not mapped. Owned by the

@@ -1,8 +1,8 @@
 /* The functions of a process that were hooked and then unhooked. Calls that were open at that
  * moment have no exit record. The assembler has to know that, even if the functions are hooked
- * again before it checks. Calls whose entry is reported later have none either, as long as the
- * functions stay unhooked. The change is recorded while the program is still stopped for it, so
- * that later records are never read without it.
+ * again before it checks. Calls whose entry is reported later do not have an exit record either, as
+ * long as the functions stay unhooked. The change is recorded while the program is still stopped
+ * for it, so that later records are never read without it.
  *
  * Only one thread at a time changes the set. It is the governor's thread or, while the governor is
  * suspended, the thread that changes the policy. Any thread may read it. */
@@ -40,10 +40,12 @@ void sj_unhooked_set_add(sj_unhooked_set *freed, const uint32_t *functions, size
 /* Records functions that are hooked again, or that may still be hooked. */
 void sj_unhooked_set_remove(sj_unhooked_set *freed, const uint32_t *functions, size_t count);
 
-/* Records that calls reported as `function` are calls of `hooked`. */
+/* Records that `hooked` is the function that is hooked in place of `function`. The functions below
+ * then look `hooked` up when they get `function`. */
 void sj_unhooked_set_follow(sj_unhooked_set *freed, uint32_t function, uint32_t hooked);
 
-/* Returns how often functions were unhooked: the number of the last change. The first is 1. */
+/* Returns the number of the last change, that is, how often sj_unhooked_set_add was called. 0:
+ * never. */
 uint32_t sj_unhooked_set_changes(const sj_unhooked_set *freed);
 
 /* Returns the time of a change. For an old change it may be the time of a later one. */
@@ -52,10 +54,12 @@ uint64_t sj_unhooked_set_time(const sj_unhooked_set *freed, uint32_t change);
 /* Returns the number of the last change that is not later than `ticks`. */
 uint32_t sj_unhooked_set_changes_until(const sj_unhooked_set *freed, uint64_t ticks);
 
-/* True if a function was unhooked since. `since` is an sj_unhooked_set_since. */
+/* True if a function was unhooked after the change number since->seen. `since` is an
+ * sj_unhooked_set_since. */
 bool sj_unhooked_set_has(void *since, uint32_t function);
 
-/* True if a function has been unhooked since the change of this number, or since an earlier one. */
+/* True if a function is unhooked now, and was last unhooked by the change of this number or by an
+ * earlier one. */
 bool sj_unhooked_set_is_free(const sj_unhooked_set *freed, uint32_t function, uint32_t change);
 
 /* True if a function was ever unhooked. `freed` is an sj_unhooked_set. */

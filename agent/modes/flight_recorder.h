@@ -22,21 +22,22 @@ SJ_MUST_CHECK sj_status sj_flight_recorder_new(const sj_flight_recorder_options 
                                                sj_flight_recorder **flight);
 void sj_flight_recorder_free(sj_flight_recorder *flight);
 
-/* Loads the blocks that a killed recorder left in `directory`. Their files are deleted when the
- * blocks are. SJ_ENOMEM. */
+/* Loads the blocks that a killed recorder left in `directory`. Deleting such a block deletes its
+ * file. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_load(sj_flight_recorder *flight, const char *directory);
 
-/* Keeps a copy of a block; deletes the oldest ones if memory is short. SJ_ENOMEM. */
+/* Keeps a copy of a block. Before that, deletes blocks of calls that are too old for a dump, and
+ * the oldest blocks if all would exceed max_bytes. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_block(sj_flight_recorder *flight,
                                                  const sj_block_header *header, sj_slice bytes);
 
-/* Requests a dump around `ticks`; `child` becomes its session. Returns SJ_EAGAIN if one is pending,
- * or SJ_EIO if there are no random numbers. */
+/* Requests a dump of the time around `ticks`. Writes the id of its session to `*child`. Returns
+ * SJ_EAGAIN if a dump is pending, or SJ_EIO if the kernel gives no random numbers. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_dump(sj_flight_recorder *flight, uint64_t ticks,
                                                 const char *cause, sj_session_id *child);
 
-/* True if `after_ticks` have passed since the trigger: the caller must flush the threads and call
- * sj_flight_recorder_ship. Also true for a pending dump if `at_end`. */
+/* True if a dump is pending, and `after_ticks` have passed since its trigger or `at_end` is true.
+ * The caller must then flush the threads and call sj_flight_recorder_ship. */
 bool sj_flight_recorder_is_due(const sj_flight_recorder *flight, uint64_t now_ticks, bool at_end);
 
 /* Sends the child session of the pending dump. Returns SJ_ENOMEM or SJ_EIO. */

@@ -18,8 +18,8 @@ typedef struct sj_open_stacks {
 
 void sj_open_stacks_deinit(sj_open_stacks *stacks); /* safe on a zeroed one */
 
-/* Allocates memory for the calls that the block of `header` leaves open. On SJ_ENOMEM, and on
- * success, the known stacks are unchanged. */
+/* Allocates memory for the calls that the block of `header` leaves open. Does not change the known
+ * stacks. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_open_stacks_reserve(sj_open_stacks *stacks,
                                                const sj_block_header *header);
 
@@ -28,7 +28,8 @@ SJ_MUST_CHECK sj_status sj_open_stacks_reserve(sj_open_stacks *stacks,
 void sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
                          const sj_block_summary *summary);
 
-/* Writes all stacks as bytes, which the caller frees; only for the same machine. SJ_ENOMEM. */
+/* Writes all stacks as bytes, which only a process on this machine can read. The caller frees them.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes,
                                              size_t *size);
 

@@ -23,8 +23,8 @@ typedef struct sj_governed_process sj_governed_process;
 enum { SJ_GOVERNED_PROCESS_FUNCTIONS = 1 << 22 };
 
 /* Cost of a probe without a clock, relative to one with a clock: an estimate. Lua costs 27.6 ns a
- * call instead of 46.1 when four of five calls are counted (tests/bench/RESULTS.md), which is 0.5
- * for each of them. */
+ * call instead of 46.1 when four of five calls are counted (tests/bench/RESULTS.md). So a counted
+ * call costs half as much as a timed one. */
 #define SJ_UNTIMED_PRICE 0.5
 
 /* Functions whose recording is changed because of their cost. */
@@ -78,12 +78,14 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
 bool sj_overhead_governor_check(sj_overhead_governor *governor);
 
 /* Suspends the governor, so that another thread can trace the processes. Returns false if its
- * current work is not finished after `limit_ns`; the caller may try again. Blocks for milliseconds,
- * or seconds while methods of a runtime are changed. Thread-safe. */
+ * current work is not finished after `limit_ns`. The governor then finishes that work and stays
+ * suspended, and the caller may try again. Blocks for milliseconds, or seconds while methods of a
+ * runtime are changed. Thread-safe. */
 SJ_MUST_CHECK bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns);
 
-/* Sets the budget. Ends the suspension if the budget is above 0. If the governor was suspended,
- * discards all measurements, and treats all functions as hooked. Thread-safe. */
+/* Sets the budget. Ends the suspension if the budget is greater than 0; else the governor is
+ * suspended. If the governor was suspended, discards all measurements, and treats all functions as
+ * hooked. Thread-safe. */
 void sj_overhead_governor_resume(sj_overhead_governor *governor, double budget_percent);
 
 /* sj_overhead_governor_add starts governing a process, sj_overhead_governor_remove ends it. Only
@@ -103,8 +105,8 @@ uint64_t *sj_governed_process_untimed(sj_governed_process *governed);
  * part of the budget for muted probes. */
 bool sj_governed_process_is_rare(const sj_governed_process *governed, uint32_t function);
 
-/* Adds calls of functions up to `highest` that cost as much as `calls` timed ones; wakes the
- * governor if they need a check. Only the drain's thread. */
+/* Notes calls that cost as much as `calls` timed calls; `highest` is the largest function id among
+ * them. Wakes the governor if these calls need a check. Only the drain's thread calls this. */
 void sj_governed_process_count(sj_governed_process *governed, double calls, uint32_t highest);
 
 void sj_overhead_governor_get_counters(sj_overhead_governor *governor,

@@ -25,9 +25,9 @@ void sj_triggers_free(sj_triggers *triggers);
 void sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread);
 
-/* Reports a call that has been open for `age_ticks` to the "jank" triggers of its function, which
- * do not wait for its end. Returns the triggers whose time has passed. The caller must not report
- * the call to these again. */
+/* Reports a call that has been open for `age_ticks` to the "jank" triggers of its function. These
+ * triggers do not wait for the end of the call. Returns the triggers whose time has passed. The
+ * caller must not report the call to the returned triggers again. */
 uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
                              uint64_t now_ticks, uint64_t thread);
 
@@ -35,8 +35,9 @@ uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_
 void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char *subject,
                        uint64_t value_ticks, uint64_t now_ticks, uint64_t thread);
 
-/* Reports an iteration of an event loop: from its waking up to its next wait, or to now if it still
- * runs. `*judged` holds the triggers that have evaluated the iteration already; 0 at its start. */
+/* Reports an iteration of an event loop: from the end of a wait to the next wait, or to now if the
+ * iteration is not finished. `*judged` holds the triggers that have evaluated the iteration
+ * already; 0 at its start. */
 void sj_triggers_loop(sj_triggers *triggers, const char *thread_name, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread, uint32_t *judged);
 

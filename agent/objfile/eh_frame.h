@@ -43,7 +43,8 @@ void sj_eh_frame_free(sj_eh_frame *unwind);
 /* Returns the range that contains an address, or NULL. */
 const sj_fde *sj_eh_frame_find(const sj_eh_frame *unwind, uint64_t address);
 
-/* Like sj_eh_frame_find, but faster if `near` contains the address. `near` may be NULL. */
+/* Returns the same as sj_eh_frame_find, but faster if the range `near` contains the address. `near`
+ * may be NULL. */
 const sj_fde *sj_eh_frame_find_near(const sj_eh_frame *unwind, const sj_fde *near,
                                     uint64_t address);
 

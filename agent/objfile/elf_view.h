@@ -69,8 +69,8 @@ typedef struct sj_elf_relocations {
  * out of memory. */
 SJ_MUST_CHECK sj_status sj_elf_open(const char *path, sj_elf *elf, sj_error *error);
 
-/* Like sj_elf_open, for a file in memory from malloc. The view owns the memory and frees it, on
- * failure too. */
+/* Reads the tables of a file in memory that malloc allocated. The view owns the memory and frees
+ * it, on failure too. Errors are those of sj_elf_open. */
 SJ_MUST_CHECK sj_status sj_elf_adopt(uint8_t *bytes, size_t size, sj_elf *elf, sj_error *error);
 
 /* Releases a view. A zeroed view is allowed. */

@@ -27,7 +27,8 @@ typedef struct sj_enumerator {
 /* A parameter, a field of a structure that is a parameter, or the result. */
 typedef struct sj_typed_value {
     uint8_t place; /* what the probe records (proto/block/value.h); 0: nothing */
-    /* Kind and number of the value in recordings: the position counts the values of a function. */
+    /* Descriptor of the value in recordings (proto/block/value.h). Its position counts the values
+     * of the function. */
     uint8_t descriptor;
     /* offset of the value in the eight bytes of its place, or in the memory that the place points
      * to */
@@ -68,11 +69,11 @@ void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* Like sj_typed_function_list, but adds only the places of the result. */
+/* Does the same as sj_typed_function_list, but adds only the places of the result. */
 bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
                                    uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* Marks the values whose places do not fit in that list as unsupported. */
+/* Marks the values whose places do not fit in the list of sj_typed_function_list as unsupported. */
 void sj_typed_function_fit(sj_typed_function *function);
 
 typedef struct sj_function_types sj_function_types;

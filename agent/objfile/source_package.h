@@ -15,9 +15,9 @@ typedef struct sj_source_files {
 } sj_source_files;
 
 /* Reads the paths of all shared libraries that the source package of `program` installs. `database`
- * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file
- * system: reads the list of files of each installed package. Thread-safe. SJ_ENOTFOUND if the
- * database is missing, or if no package contains the program. SJ_ENOMEM. */
+ * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file system: reads
+ * the list of files of each installed package. Thread-safe. Returns SJ_ENOTFOUND if the database is
+ * missing, or if no package contains the program. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_source_files_read(const char *database, const char *program,
                                              sj_source_files *files);
 
@@ -25,7 +25,7 @@ SJ_MUST_CHECK sj_status sj_source_files_read(const char *database, const char *p
  * because Debian's /bin and /lib are links into /usr. */
 bool sj_source_files_has(const sj_source_files *files, const char *path);
 
-/* Frees the paths. Safe on zeroed ones. */
+/* Frees the paths. A zeroed structure is allowed. */
 void sj_source_files_deinit(sj_source_files *files);
 
 #endif

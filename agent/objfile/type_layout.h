@@ -41,7 +41,7 @@ typedef struct sj_type_layout {
 } sj_type_layout;
 
 /* Returns how a language passes values of `type`. Returns SJ_PASSED_UNKNOWN for a type with too
- * many parts. */
+ * many parts, and for structures of Rust that are neither empty nor slices. */
 sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language);
 
 /* Strips typedef, const, volatile, restrict and _Atomic from a type. Returns false for void, and if

@@ -18,7 +18,8 @@ typedef struct sj_window {
     bool is_pun;
 } sj_window;
 
-/* Bytes of the text that a function's patches use. */ typedef struct sj_claim {
+/* Bytes of the text that a function's patches use. */
+typedef struct sj_claim {
     uint32_t start;
     uint32_t bytes;
 } sj_claim;

@@ -73,9 +73,10 @@ typedef struct sj_code {
     uint32_t at;   /* offset in the text */
     int32_t value; /* displacement (RELATIVE, BRANCH) or address of a table (TABLE) */
     uint8_t length;
-    uint8_t kind;            /* sj_code_kind */
-    uint8_t flags;           /* SJ_CODE_ENTRY_FRAME and the following bits */
-    uint8_t field : 4;       /* position of the displacement of a rip-relative operand */
+    uint8_t kind;  /* sj_code_kind */
+    uint8_t flags; /* SJ_CODE_ENTRY_FRAME and the following bits */
+    /* byte offset in the instruction of the displacement of a rip-relative operand */
+    uint8_t field : 4;
     uint8_t flag_effect : 4; /* sj_flag_effect */
 } sj_code;
 

@@ -10,7 +10,8 @@
  * range. The result is 0 in three cases:
  *   * the range has a name
  *   * its code is not decodable
- *   * its code is short and has no known callee, so unrelated functions would have the same hash
+ *   * its code is short and calls no known function, so unrelated functions would have the same
+ *     hash
  *
  * Returns SJ_ENOMEM if out of memory. Thread-safe while no thread changes the module; does not
  * block. */

@@ -28,8 +28,8 @@ SJ_MUST_CHECK sj_status sj_plan_make_generated(uint16_t elf_machine,
                                                const sj_generated_function *functions, size_t count,
                                                sj_plan *plan);
 
-/* Adds unwind ranges for the functions of a module whose text is loaded. A function gets none if
- * the frames at its exits cannot be derived. Returns SJ_ENOMEM if out of memory. */
+/* Adds unwind ranges for the functions of a module whose text is loaded. A function gets no range
+ * if the frames at its exits cannot be derived. Returns SJ_ENOMEM if out of memory. */
 struct sj_module;
 SJ_MUST_CHECK sj_status sj_generated_find_frames(struct sj_module *module,
                                                  const sj_generated_function *functions,

@@ -58,7 +58,7 @@ typedef struct sj_module {
     char debug_path[512];            /* "" if there is no debug file */
     sj_symbols symbols;
     sj_eh_frame unwind;
-    /* number of threads that may work on it, including the caller; 0: only the caller */
+    /* number of threads that may work on the module, including the caller; 0: only the caller */
     uint32_t threads;
     uint64_t text_low;
     uint32_t text_bytes;
@@ -121,8 +121,8 @@ void sj_module_close(sj_module *module);
  * follow functions with names. The ranges must be sorted. */
 void sj_module_skip_notifiers(sj_module *module);
 
-/* Builds the index for the next two functions. The ranges must be sorted. Returns SJ_ENOMEM if out
- * of memory. */
+/* Builds the index for sj_module_ranges_before and sj_module_range_at. The ranges must be sorted.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_module_index_ranges(sj_module *module);
 
 /* Returns the number of ranges that start at or before an offset. */

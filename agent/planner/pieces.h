@@ -9,7 +9,8 @@
 enum { SJ_PIECES_MOST_THREADS = 16 };
 
 /* Returns into how many pieces to divide work for a number of threads: four for each thread, so
- * that threads finish at about the same time. Returns 1 for 0 or 1 thread. */
+ * that threads finish at about the same time. Counts at most SJ_PIECES_MOST_THREADS threads.
+ * Returns 1 for 0 or 1 thread. */
 uint32_t sj_pieces_count(uint32_t threads);
 
 typedef sj_status sj_piece_run(void *context, uint32_t piece);

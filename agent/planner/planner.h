@@ -31,9 +31,9 @@ typedef struct sj_planner_options {
     sj_function_values values;   /* NULL: none */
     void *context;               /* passed to both functions */
     bool with_receivers;         /* methods record the class of their receiver */
-    /* also calls of other modules' functions: adds imports after the functions */
+    /* also plans calls of other modules' functions: adds the imports after the functions */
     bool library_calls;
-    bool only_imports; /* only these */
+    bool only_imports; /* plans only the imports */
     uint32_t threads;  /* number of threads to use, including the caller; 0: only the caller */
 } sj_planner_options;
 
@@ -47,12 +47,14 @@ typedef struct sj_plan {
 /* Plans all functions of one module, or maps the cached plan of the same build-id and planner
  * version. Then selects the wanted functions. Blocks: about 30 ms of CPU time per MB of text if not
  * cached. The plan does not depend on the number of threads. The caller owns `*plan`. Returns
- * SJ_ENOTFOUND if the file does not exist, SJ_EUNSUPPORTED if it is not an ELF file of a supported
- * machine, or SJ_ECORRUPT. */
+ * SJ_ENOTFOUND if the file does not exist, and SJ_EUNSUPPORTED if it is not an ELF file of a
+ * supported machine. Returns SJ_EINVAL if the map file is of another build. Also returns
+ * SJ_ECORRUPT, SJ_ELIMIT, SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan,
                                      sj_error *error);
 
-/* True if the cache has a plan of the module. sj_plan_make uses it if it passes its check. */
+/* True if the cache has a plan of the module. sj_plan_make uses that plan if it passes the
+ * check. */
 bool sj_plan_is_cached(const sj_planner_options *options);
 
 /* Returns the number of threads that can plan at once: the processors that this process may use, up
@@ -60,14 +62,14 @@ bool sj_plan_is_cached(const sj_planner_options *options);
 uint32_t sj_plan_threads(void);
 
 /* Marks the functions that `wanted` refuses as SJ_SKIP_FILTERED, and restores the others, whatever
- * was selected before. Sets `*changed` if any mark changed; NULL is allowed. On SJ_ENOMEM the plan
- * is unchanged. */
+ * was selected before. Sets `*changed` to true if any mark changed, else to false; `changed` may be
+ * NULL. On SJ_ENOMEM the plan is unchanged. */
 SJ_MUST_CHECK sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context,
                                        bool *changed);
 
-/* Lets `add`, which gets the places of a function, add more. Skips methods whose receivers the plan
- * does not know. Sets the lowest bit in `marks` of each function that has more places now, and
- * counts these functions. Returns SJ_ENOMEM or an error of `add`. */
+/* Calls `add` with the places of each function, so that it can add more places. Skips methods whose
+ * receivers the plan does not know. Sets the lowest bit in `marks` of each function that has more
+ * places now, and counts these functions. Returns SJ_ENOMEM or an error of `add`. */
 SJ_MUST_CHECK sj_status sj_plan_add_values(sj_plan *plan, sj_function_values add, void *context,
                                            uint8_t *marks, uint32_t *count);
 

@@ -10,8 +10,9 @@ typedef enum sj_change_obstacle {
     SJ_CHANGE_SETS_ERRNO = 1,
     SJ_CHANGE_AT_TEXT = 2, /* the rule is about a text or an object */
     SJ_CHANGE_THROWS = 3,
-    SJ_CHANGE_OF_REGISTERS = 4, /* it has more conditions, or writes bytes */
-    SJ_CHANGE_CAME_LATE = 5,    /* it was added while recording */
+    /* it has a condition on another value or on the caller, or it writes bytes */
+    SJ_CHANGE_OF_REGISTERS = 4,
+    SJ_CHANGE_CAME_LATE = 5, /* it was added while recording */
     SJ_CHANGE_OBSTACLES = 6
 } sj_change_obstacle;
 

@@ -34,7 +34,7 @@ typedef struct sj_class_filter {
     void *context;      /* passed to `find`; borrowed */
 } sj_class_filter;
 
-/* frees the patterns; safe on a zeroed filter */
+/* Frees the patterns. A zeroed filter is allowed. */
 void sj_class_filter_free(sj_class_filter *filter);
 
 /* True if the filter needs information about classes. */
@@ -43,12 +43,15 @@ bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 /* True if the filter wants a method. A name that is not a method's is always wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
 
-/* The two parts of sj_class_filter_wants: the class is wanted, and the selector is wanted. */
+/* sj_class_filter_wants_methods_of returns true if the filter wants methods of a class,
+ * sj_class_filter_wants_selector if it wants methods with a selector. sj_class_filter_wants returns
+ * true if both do. */
 bool sj_class_filter_wants_methods_of(const sj_class_filter *filter, const char *class);
 bool sj_class_filter_wants_selector(const sj_class_filter *filter, const char *selector);
 
-/* True if a class is wanted by its name, by its loader's name. sj_class_filter_is_system: true if
- * the class belongs to the system. */
+/* sj_class_filter_wants_class returns true if the filter wants a class by its name,
+ * sj_class_filter_wants_loader if it wants classes of a loader. sj_class_filter_is_system returns
+ * true if a class belongs to the system. */
 bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name);
 bool sj_class_filter_wants_loader(const sj_class_filter *filter, const char *loader);
 bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
@@ -58,7 +61,7 @@ bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *
 bool sj_class_filter_wants_descendant(const sj_class_filter *filter, const char *name,
                                       sj_slice lineage);
 
-/* True if two filters want the same. */
+/* True if two filters want the same methods. */
 bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *right);
 
 #endif

@@ -21,17 +21,18 @@ SJ_MUST_CHECK sj_status sj_policy_draft_load(sj_policy_draft *draft, const char 
 SJ_MUST_CHECK sj_status sj_policy_draft_parse(sj_policy_draft *draft, const char *text, size_t size,
                                               const char *name, sj_error *error);
 
-/* Change the draft: `key` is for example "mode" or "calls.depth". If the key holds a list, they
- * append to it. */
+/* Each of these functions sets the value of `key`, for example "mode" or "calls.depth", and
+ * replaces an earlier value. It returns SJ_EINVAL if that fails. */
 SJ_MUST_CHECK sj_status sj_policy_draft_text(sj_policy_draft *draft, const char *key,
                                              const char *value);
 SJ_MUST_CHECK sj_status sj_policy_draft_number(sj_policy_draft *draft, const char *key,
                                                uint64_t value);
 SJ_MUST_CHECK sj_status sj_policy_draft_true(sj_policy_draft *draft, const char *key);
 SJ_MUST_CHECK sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key);
-/* Appends a rule about values. "FUNCTION": the values that its debug data describe.
- * "FUNCTION(NAME:KIND, ...) -> KIND": in source order. "FUNCTION(NUMBER:KIND)" or
- * "FUNCTION(result:KIND)": one value. Returns SJ_EINVAL with a message. */
+/* Appends a rule about values. The text "FUNCTION" names all values that debug data describe.
+ * "FUNCTION(NAME:KIND, ...) -> KIND" lists the parameters in source order, and the result.
+ * "FUNCTION(NUMBER:KIND)" or "FUNCTION(result:KIND)" names one value. Returns SJ_EINVAL with a
+ * message. */
 SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text,
                                               sj_error *error);
 /* Appends a rule that measures the CPU time of a function's calls. */
@@ -40,11 +41,14 @@ SJ_MUST_CHECK sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *
 /* Appends a rule that counts what a function's calls allocate and free. */
 SJ_MUST_CHECK sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function,
                                                sj_error *error);
+/* Appends `value` to the list `key`. Returns SJ_EINVAL if that fails. */
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
 
-/* Loads the prototypes of a file; "libc" names those shipped with Sojourn. A rule that names only
- * such a function gets its signature. Returns SJ_ENOTFOUND, or SJ_EINVAL with file and line. */
+/* Loads the prototypes of the file `name`; "libc" names the prototypes that are shipped with
+ * Sojourn. A rule that names a function with a prototype, and nothing else, gets its signature.
+ * Returns SJ_ENOTFOUND, SJ_EINVAL with file and line, SJ_ELIMIT if the file is too large, or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name,
                                                    sj_error *error);
 

@@ -69,7 +69,8 @@ typedef struct sj_policy_sampling {
     uint32_t n;
 } sj_policy_sampling;
 
-/* A pair of probes alone changes times by more than this. */
+/* SJ_POLICY_RESOLUTION_NS is the default of resolution_ns: a pair of probes alone changes times by
+ * more. */
 enum { SJ_POLICY_RESOLUTION_NS = 10, SJ_POLICY_TIMED = 32 };
 
 typedef struct sj_policy {
@@ -113,8 +114,9 @@ typedef struct sj_policy {
  * freed. */
 SJ_MUST_CHECK sj_status sj_policy_parse(const char *text, size_t size, const char *origin,
                                         sj_policy *policy, sj_error *error);
-/* Returns the settings for a session: nothing to watch if the session is not in the percentage that
- * watches. All processes of a session get the same settings. */
+/* Returns the settings for a session. They do not watch uses of freed memory if the session is not
+ * among zombie_sessions_percent of all sessions. All processes of a session get the same
+ * settings. */
 sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_session_id *session);
 
 void sj_policy_free(sj_policy *policy); /* safe on a zeroed policy */
@@ -125,12 +127,12 @@ extern const char *const sj_policy_presets[]; /* names, NULL-terminated */
 
 const char *sj_policy_mode_text(sj_policy_mode mode);
 const char *sj_trigger_event_text(sj_trigger_event event);
-const char *sj_trigger_action_text(unsigned place); /* name of the action of bit `place` */
+const char *sj_trigger_action_text(unsigned place); /* name of the action of bit number `place` */
 
 /* True if a trigger is about event loops. */
 bool sj_policy_watches_loops(const sj_policy *policy);
 
-/* Message for a process that was not started with such a policy. A call that waits in a library
+/* Messages for a process that was not started with such a policy. A call that waits in a library
  * returns through the agent, so the agent could not be unloaded. */
 #define SJ_POLICY_LOOPS_UNSEEN                                                                     \
     "triggers: event loops are watched only when the program was started with such a policy"

@@ -8,8 +8,9 @@
  * with the place. */
 SJ_MUST_CHECK sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value);
 
-/* Parses a list of conditions on the whole call into the current rule, after its value. `changes`:
- * only conditions that the program itself can evaluate. Returns SJ_EINVAL. */
+/* Parses a list of conditions on the whole call into the current rule, after its value. If
+ * `changes`, the rule changes calls, and only conditions that the traced program can evaluate are
+ * allowed. Returns SJ_EINVAL. */
 SJ_MUST_CHECK sj_status sj_policy_read_conditions(sj_policy_reader *reader, json_t *list,
                                                   bool changes);
 

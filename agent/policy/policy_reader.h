@@ -31,11 +31,13 @@ typedef enum sj_policy_kind {
     SJ_KEY_WORD, /* one of `words` from index `least` to `most` - 1: the member becomes the index */
     SJ_KEY_TIME, /* at least `least` nanoseconds */
     SJ_KEY_SIZE, /* from `least` to `most` bytes */
-    SJ_KEY_TEXT, /* at least `least` bytes, and a NUL; a member without bytes: any text */
+    /* at least `least` bytes; with its NUL it must fit in the member. If `bytes` is 0, any text */
+    SJ_KEY_TEXT,
     SJ_KEY_PATTERN,  /* the member is a sj_pattern */
     SJ_KEY_PATTERNS, /* the member is an array of sj_pattern; `count_offset`: the member that counts
                         them */
-    SJ_KEY_NAMES     /* patterns in the program's format: one after the other, each with a NUL */
+    /* patterns in the format that the agent reads: one after the other, each with a NUL */
+    SJ_KEY_NAMES
 } sj_policy_kind;
 
 /* A key, and the member of a structure that stores its value; a number may have any width. */
@@ -66,12 +68,14 @@ typedef struct sj_policy_key {
 /* Reports an error at the current value, or at its key. Returns SJ_EINVAL. */
 __attribute__((format(printf, 3, 4))) sj_status
 sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...);
-/* Append a step to `path`, and remove the last one. `key` NULL: element `index` of a list. */
+/* sj_policy_enter appends a step to `path`: the key `key`, or element `index` of a list if `key` is
+ * NULL. sj_policy_leave removes the last step. */
 void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index);
 void sj_policy_leave(sj_policy_reader *reader);
 
-/* Parse one kind of value each. Return SJ_EINVAL with the place. sj_policy_object stores the values
- * in the structure `object`, which the keys describe. */
+/* Each function parses one kind of value. It returns SJ_EINVAL if the value is not valid; the error
+ * says where. sj_policy_object stores the values in the structure `object`, which the keys
+ * describe. */
 SJ_MUST_CHECK sj_status sj_policy_object(sj_policy_reader *reader, json_t *value, void *object,
                                          const sj_policy_key *known, size_t count);
 SJ_MUST_CHECK sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least,
@@ -92,9 +96,9 @@ SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *lis
 SJ_MUST_CHECK sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names,
                                         size_t bytes);
 
-/* Parse a part of the policy each, as sj_policy_key.parse does. The part about a runtime is parsed
- * into its sj_runtime_selection (policy_runtimes.c), the rules about values into a sj_selection
- * (policy_values.c). The part about freed memory (policy_zombies.c) and the triggers
+/* Each function parses a part of the policy, as sj_policy_key.parse does. The part about a runtime
+ * is parsed into its sj_runtime_selection (policy_runtimes.c), the rules about values into a
+ * sj_selection (policy_values.c). The part about freed memory (policy_zombies.c) and the triggers
  * (policy_triggers.c) are parsed into a sj_policy. */
 SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, void *target,
                                                json_t *value);

@@ -10,13 +10,14 @@ enum { SJ_REDACTED_FUNCTIONS = 32, SJ_REDACTION_TEXT_BYTES = 64 };
 enum { SJ_REDACT_COMMAND_LINES = 1, SJ_REDACT_PATHS = 2 };
 
 typedef struct sj_redaction {
-    bool paths;         /* only the file names of paths are sent; includes command lines */
+    bool paths;         /* paths are sent without their folders, and command lines are not sent */
     bool command_lines; /* command lines of processes are not sent */
     sj_pattern values[SJ_REDACTED_FUNCTIONS]; /* functions whose texts the program does not read */
     size_t value_count;
 } sj_redaction;
 
-/* Returns the bits that frames obey. Command lines contain paths, so they go with paths. */
+/* Returns the bits that frames obey. Command lines contain paths, so `paths` also sets
+ * SJ_REDACT_COMMAND_LINES. */
 unsigned sj_redaction_bits(const sj_redaction *redaction);
 
 /* True if two policies leave out the same things. */

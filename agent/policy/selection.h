@@ -22,7 +22,7 @@ enum { SJ_SELECTION_GLOBS = 64 };
 typedef struct sj_runtime_selection {
     bool dispatch;           /* recorded where they are dispatched, without patches */
     bool receivers;          /* patched methods also record the class of their receiver */
-    bool in_place;           /* uses the second engine of the runtime */
+    bool in_place;           /* uses the second engine of the runtime (sj_runtime.engines) */
     bool lines;              /* records which lines of the methods run */
     sj_class_filter classes; /* classes of the methods */
 } sj_runtime_selection;
@@ -55,19 +55,20 @@ typedef struct sj_selection {
  * of sj_pattern_make. */
 SJ_MUST_CHECK sj_status sj_selection_add(sj_pattern *patterns, size_t *count, const char *text,
                                          sj_error *error);
-/* frees the patterns; safe on a zeroed selection */
+/* Frees the patterns. A zeroed selection is allowed. */
 void sj_selection_free(sj_selection *selection);
 
 /* True if a module is recorded, by its path. */
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main);
 
-/* True if a system library is recorded in case it is the program's own; the caller decides that.
- * Never true for the C and C++ libraries, toolkits, runtimes with methods of their own, or modules
- * that the policy excludes. Never true if the policy names modules. */
+/* True if the selection records a system library that belongs to the program; the caller decides
+ * whether it does. Never true for the C and C++ libraries, toolkits, runtimes with methods of their
+ * own, or modules that the policy excludes. Never true if the policy names modules. */
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path);
 
-/* True if two selections want the same modules, or the same of everything. Both ignore the map
- * file. */
+/* sj_selection_same_modules returns true if two selections want the same modules. sj_selection_same
+ * returns true if they want the same modules, functions, classes, sources and rules. It ignores the
+ * map file, and how runtimes record methods. */
 bool sj_selection_same_modules(const sj_selection *left, const sj_selection *right);
 bool sj_selection_same(const sj_selection *left, const sj_selection *right);
 
@@ -79,8 +80,7 @@ bool sj_selection_wants_function(void *context, const char *name, uint64_t offse
 bool sj_selection_has_sources(const sj_selection *selection);
 
 /* True if a function is recorded, by its source file. Patterns are matched against the compiler's
- * path and the file name. An unknown file (NULL) matches neither the wanted nor the excluded
- * ones. */
+ * path and the file name. An unknown file (NULL) matches neither wanted nor excluded sources. */
 bool sj_selection_wants_source(const sj_selection *selection, const char *file);
 
 /* True if a pattern matches a path or its file name. */
@@ -119,8 +119,8 @@ const char *sj_selection_names_methods(const sj_selection *selection);
  * dispatched; 0: none. */
 uint32_t sj_selection_dispatch_bits(const sj_selection *selection);
 
-/* Returns the bits of sj_selection_dispatch_bits and of everything else that runtimes do in a
- * recording. */
+/* Returns the bits of sj_selection_dispatch_bits, and the bits of everything else that the agent
+ * does with runtimes in a recording. */
 uint32_t sj_selection_runtime_bits(const sj_selection *selection);
 
 /* Sets the source of information about classes for all class filters; borrowed. */

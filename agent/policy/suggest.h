@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the word that differs from `word` by the fewest letters: at most two, and fewer than its
- * length. NULL: none. */
+/* Returns the element of `words` that differs from `word` by the fewest letters: at most two, and
+ * fewer than its own length. Returns NULL if there is none, or if `word` is empty or very long. */
 const char *sj_suggest(const char *word, const char *const *words, size_t count);
 
 #endif

@@ -9,10 +9,11 @@
 void sj_value_capacity_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
                                     size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* Calls `visit` with a sentence for each rule whose value does not fit into the functions that its
- * pattern names. Earlier rules have used up the capacity. Compares patterns only, so it needs no
- * program. `managed_values`: the number of values that are recorded of a method. `rules` may be
- * NULL. The text is borrowed for the call. Thread-safe. */
+/* Calls `visit` with a sentence for each rule that finds no capacity left in the functions that its
+ * pattern names, because earlier rules use it. Skips typed rules, and rules that count memory or
+ * change calls. Compares patterns only, so it needs no program. `managed_values`: the number of
+ * values that are recorded of a method. `rules` may be NULL. The text is borrowed for the call.
+ * Thread-safe. */
 void sj_value_capacity_each_crowded(const sj_value_rules *rules, size_t managed_values,
                                     void *context, void (*visit)(void *context, const char *text));
 

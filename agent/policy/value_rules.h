@@ -34,15 +34,18 @@ typedef struct sj_value_change {
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
-    uint8_t descriptor;     /* its position counts the registers of a class, as the probe does */
-    uint8_t stored;         /* the same value with the position under which it is stored */
-    bool is_source;         /* from a signature: stored by its position in the source */
-    bool is_cpu;            /* not a value: measures the CPU time of calls */
-    bool is_memory;         /* not a value: counts what calls allocate and free */
-    bool is_typed;          /* not one value: debug data describe the function's values */
-    uint8_t limit;          /* SJ_PLACE_LIMIT and above: limit of its texts; 0: the default */
-    uint8_t length_place;   /* descriptor of the argument that holds its text's length; 0: none */
-    uint8_t filled;         /* SJ_PLACE_FILLED or _INT: the function fills in its text */
+    uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
+    uint8_t stored;     /* the same value with the position under which it is stored */
+    /* from a signature: stored by its position in the source; also true for typed, CPU and memory
+     * rules */
+    bool is_source;
+    bool is_cpu;          /* not a value: measures the CPU time of calls */
+    bool is_memory;       /* not a value: counts what calls allocate and free */
+    bool is_typed;        /* not one value: debug data describe the function's values */
+    uint8_t limit;        /* SJ_PLACE_LIMIT and above: limit of its texts; 0: the default */
+    uint8_t length_place; /* descriptor of the argument that holds its text's length; 0: none */
+    /* SJ_PLACE_FILLED or SJ_PLACE_FILLED_INT: the function fills in its text; 0: it does not */
+    uint8_t filled;
     uint8_t filled_place;   /* descriptor of the argument that points to the filled text */
     size_t row;             /* index in the document's list; a signature becomes several rules */
     sj_value_condition own; /* condition on the value itself */
@@ -87,30 +90,30 @@ typedef struct sj_value_rules {
 
 enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* functions with this id or a higher one have no types */ };
 
-/* Makes an empty list with one user. SJ_ENOMEM. */
+/* Makes an empty list with one user. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_new(sj_value_rules **rules);
 /* Adds a user and returns the list; NULL stays NULL. */
 sj_value_rules *sj_value_rules_share(sj_value_rules *rules);
 void sj_value_rules_free(sj_value_rules *rules); /* called once by each user */
 
-/* True if two rules want the same. */
+/* True if two rules record or change the same values under the same conditions. */
 bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right);
 
-/* True if two lists want the same; NULL is the empty list. */
+/* True if two lists have the same rules; NULL is the empty list. */
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
 
-/* True if two rules that change calls are about the same value of the same functions and callers,
- * so that one can replace the other. */
+/* True if two rules that change calls have the same name, and are about the same value of the same
+ * functions and callers. One can then replace the other. */
 bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *right);
 
-/* True if a list records everything that `others` records, regardless of changes. NULL is the empty
- * list. */
+/* True if a list records everything that `others` records. Ignores rules of `others` that change
+ * calls or are withdrawn. NULL is the empty list. */
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others);
 
 /* Adds to a list in use the rules of `wanted` that it lacks. `wanted` is the current policy's list
  * (NULL: empty). The indexes of rules do not change; rules of earlier policies become former ones.
- * Calls `refuse` with the reason for each rule that cannot be added. Only one thread may call it,
- * but others may read the list meanwhile. SJ_ENOMEM. */
+ * Calls `refuse` with the reason for each rule that cannot be added. Only one thread may call this
+ * function, but other threads may read the list meanwhile. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
                                                    const sj_value_rules *wanted, void *context,
                                                    void (*refuse)(void *context, const char *rule,
@@ -136,19 +139,21 @@ bool sj_value_rules_change(const sj_value_rules *rules);
 /* True if one of the rules is typed; NULL is the empty list. */
 bool sj_value_rules_ask_types(const sj_value_rules *rules);
 
-/* Copies the functions whose texts a policy leaves out. Call it before the list is in use.
- * SJ_ENOMEM. */
+/* Copies the patterns of functions whose texts a policy leaves out. Call it before the list is in
+ * use. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_redact(sj_value_rules *rules, const sj_redaction *redaction);
 
 /* Returns the rules that name a function. */
 sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol);
 
-/* Returns the rules that a function obeys: those that name it. If its texts are redacted, rules
- * that would read a text are not among them, nor rules that let debug data choose the values. */
+/* Returns the rules that a function obeys: those that name it. If the function's texts are
+ * redacted, leaves out rules that would read a text, and rules that let debug data choose the
+ * values. */
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* Returns the matched rules that methods of managed runtimes can obey. Excludes rules of
- * signatures, whose registers are those of the native convention, and rules about memory. */
+ * signatures, whose registers are those of the native convention, typed rules, and rules that count
+ * memory but do not measure CPU time. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Returns the matched rules without those that only record an argument after the last of
@@ -162,7 +167,9 @@ sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_s
 /* True if one of the rules is about calls into libraries; NULL is the empty list. */
 bool sj_value_rules_name_imports(const sj_value_rules *rules);
 
-/* Returns the matched rules that record a result or errno. */
+/* Returns the matched rules that record a value at the exit: typed rules, rules about a result or
+ * errno, and rules with a condition that only the exit decides. Excludes rules that change
+ * calls. */
 sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Counts a recorded function for the matched rules about calls into libraries that would change its
@@ -181,12 +188,13 @@ bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_se
 /* True if one of all rules counts memory; NULL is the empty list. */
 bool sj_value_rules_count_memory(const sj_value_rules *rules);
 
-/* Allocates the table of types if there is none. Only one thread may call it, but others may read
- * the list meanwhile. SJ_ENOMEM. */
+/* Allocates the table of types if there is none. Only one thread may call this function, but other
+ * threads may read the list meanwhile. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
 
 /* sj_value_rules_set_typed stores and owns the types of a function, before any of its values
- * arrives. sj_value_rules_typed borrows them; NULL: none. Thread-safe. */
+ * arrives. It frees them if the function has types already, or if there is no table of types.
+ * sj_value_rules_typed borrows them; NULL: none. Thread-safe. */
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed);
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
 
@@ -194,8 +202,8 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
  * from the positions in the debug data. */
 bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Counts a function that typed rules cannot use because of sj_value_rules_are_numbered. For other
- * rules, counts a function that has types already. */
+/* Counts a function for each rule of `refused`. Typed rules are refused because of
+ * sj_value_rules_are_numbered; other rules are refused because the function has types already. */
 void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused);
 
 /* Returns the matched rules whose positions differ from the positions in the debug data. */
@@ -211,8 +219,8 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Converts the content of a place to a value to store. `from` has the place as its descriptor. The
- * text of the result is in `from`, in `typed`, or in `number`. Returns false if the value is not
- * there. */
+ * text of the result is in `from`, in `typed`, or in `number`. Returns false if the place does not
+ * contain the value. */
 enum { SJ_TYPED_NUMBER_BYTES = SJ_LONG_DOUBLE_TEXT_BYTES };
 bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *from,
                             sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES]);
@@ -243,7 +251,7 @@ void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* True if the rule keeps a value. */
+/* True if the rule is about this value, and the value meets the rule's own condition. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
 /* True if the rule has a condition, so only some calls are hits. */
@@ -259,7 +267,8 @@ bool sj_value_rule_is_late(const sj_value_rule *rule);
  * meets all conditions except the one on its number. Thread-safe. */
 bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_facts *facts);
 
-/* True if a rule has conditions on the whole call; NULL is the empty list. */
+/* True if a rule that does not change calls has conditions on the whole call; NULL is the empty
+ * list. */
 bool sj_value_rules_evaluate_calls(const sj_value_rules *rules);
 
 /* Returns the rules whose condition on the caller names a function. */

@@ -16,8 +16,9 @@ typedef struct sj_application {
     uint64_t bias;
     uint32_t first_function;
     uint64_t *stub_addresses;    /* [stub_count] */
-    uint64_t *tail_call_entries; /* [function_count]; addresses; 0: no exit needs one */
-    uint64_t *labels;            /* [SJ_LABELS_PER_STUB] labels of the current stub; 0: unknown */
+    uint64_t *tail_call_entries; /* [function_count] addresses; 0: no exit needs the entry */
+    /* [SJ_LABELS_PER_STUB] addresses of the labels of the current stub; 0: unknown */
+    uint64_t *labels;
     uint64_t place;    /* address of the program's instruction that the next operation replaces; 0:
                           unknown */
     uint32_t function; /* function of the current stub */
@@ -66,7 +67,8 @@ typedef struct sj_library_calls {
 } sj_library_calls;
 
 /* Returns the descriptors of the values that are recorded at the exit of a dispatched call of the
- * function, one descriptor per byte. Sets `*fits` to false if some did not fit. */
+ * function. Each byte is one descriptor, from the lowest byte on. Unused bytes are 0. Sets `*fits`
+ * to false if some did not fit. */
 uint32_t sj_exit_values(const sj_plan_function *function, bool *fits);
 
 /* Maps the data for the imports of a plan, if it has any. Returns SJ_ENOMEM if out of memory. */
@@ -86,10 +88,12 @@ void sj_library_calls_free(sj_hooked_module *module);
  * trampolines contain addresses of the agent. */
 void sj_stubs_emit_trampolines(sj_code_emitter *emitter);
 
-/* Writes a change into the text, which must be writable, and sets its `written`. */
+/* Writes the patched bytes of a change into the text, which must be writable, and sets
+ * change->written. */
 void sj_hooks_write_change(sj_hook_change *change);
 
-/* True in three cases: entries run code of sj_hooks_apply_entries, patches may not cross pages, or
+/* True if this process needs stubs of its own, so it neither uses nor saves ready stubs (ready.h).
+ * This is so if entries run code of sj_hooks_apply_entries, patches may not cross pages, or
  * dispatched calls are recorded. */
 bool sj_hooks_are_special(void);
 
@@ -110,9 +114,10 @@ void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *
  * measuring, assigns the addresses of the entries. */
 void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_emitter *emitter);
 
-/* Like sj_near_map, but cuts the memory from a larger mapping. Used for the stubs of methods that
- * are compiled one by one. `bytes` must be whole pages. The caller unmaps each result;
- * sj_near_release (hooks.h) unmaps the unused rest. Not thread-safe. */
+/* Returns writable memory that a jump from any address in [low, high) can reach, or NULL if there
+ * is none. Cuts the memory from a larger mapping, for the stubs of methods that are compiled one by
+ * one. `bytes` must be whole pages. The caller unmaps each result; sj_near_release (hooks.h) unmaps
+ * the unused rest. Not thread-safe. */
 void *sj_near_allocate(uint64_t low, uint64_t high, uint64_t bytes);
 
 /* Measures, maps and generates the stubs of a plan and makes them executable. Fills stub_addresses.
@@ -132,8 +137,9 @@ typedef struct sj_text {
     } parts[SJ_TEXT_PARTS];
 } sj_text;
 
-/* Makes the pages of [low, high) writable. Returns SJ_EPERM, and changes nothing, if the system
- * refuses or if the range consists of more than SJ_TEXT_PARTS mappings. */
+/* Makes the pages of [low, high) writable. If the system forbids pages that are writable and
+ * executable, they are not executable until sj_text_close. Returns SJ_EPERM, and changes nothing,
+ * if the system refuses or if the range consists of more than SJ_TEXT_PARTS mappings. */
 SJ_MUST_CHECK sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high);
 
 /* Restores the saved protection of the pages. */

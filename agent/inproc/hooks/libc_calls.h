@@ -1,8 +1,9 @@
 /* Declares the loader's functions that the agent calls. Compare dladdr1 and dlvsym with NULL before
  * you call them: a program that is linked against musl can load the agent, and musl lacks both.
  *
- * glibc 2.34 moved these functions from libdl to libc, under a new version. The agent asks for
- * their first version, which every glibc has, so that programs of older systems can load it. */
+ * glibc 2.34 moved these functions from libdl to libc, under a new version. The agent asks for the
+ * oldest version of each function, which every glibc has, so that programs of older systems can
+ * load it. */
 #ifndef SJ_AGENT_INPROC_HOOKS_LIBC_CALLS_H
 #define SJ_AGENT_INPROC_HOOKS_LIBC_CALLS_H
 

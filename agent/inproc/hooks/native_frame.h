@@ -22,10 +22,10 @@ typedef struct sj_native_module {
 uint64_t sj_native_function(const sj_native_module *module, uint64_t pc);
 
 /* Replaces a thread's registers by those that the thread has after the function at
- * registers[SJ_NATIVE_PC] has returned. `is_return_address` says that this address follows a call.
- * Returns false, and changes nothing, if the table does not describe the frame, or uses rules that
- * compilers do not write for C. Reads the stack above the thread's stack pointer, and its red zone.
- * Async-signal-safe. */
+ * registers[SJ_NATIVE_PC] has returned. `is_return_address` says that registers[SJ_NATIVE_PC] is
+ * the return address of a call. Returns false, and changes nothing, if the table does not describe
+ * the frame, or uses rules that compilers do not write for C. Reads the stack from the thread's
+ * stack pointer upwards, and the red zone. Async-signal-safe. */
 bool sj_native_leave(const sj_native_module *module, bool is_return_address,
                      uint64_t registers[SJ_NATIVE_REGISTERS]);
 

@@ -32,7 +32,8 @@ uint64_t sj_rebind_find(const char *name);
  * so threads may run. Returns the number of changed slots. Takes the loader's lock. */
 uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore);
 
-/* Like sj_rebind for one module. The caller holds the loader's lock. */
+/* Does the same as sj_rebind for one module, and also counts the slots that are not relocated yet.
+ * The caller holds the loader's lock. */
 sj_rebound sj_rebind_module(const sj_dynamic_view *view, const sj_rebinding *rebindings,
                             uint32_t count, bool restore);
 

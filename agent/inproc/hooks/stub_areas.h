@@ -21,9 +21,9 @@ void sj_stub_areas_remove(const void *area);
  * to `*bytes`. Async-signal-safe. */
 uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes);
 
-/* Finds the place in the program that the stub code at `pc` replaces. Writes its area to `*low` and
- * `*bytes`. Returns false if `pc` is not in an area, or if the area's map does not cover it.
- * Async-signal-safe. */
+/* Finds the place in the program that the stub code at `pc` replaces. Writes the start and the size
+ * of the stub area to `*low` and `*bytes`. Returns false if `pc` is not in an area, or if the
+ * area's map does not cover it. Async-signal-safe. */
 bool sj_stubs_find(uint64_t pc, uint64_t *low, uint64_t *bytes, sj_stub_place *place);
 
 /* Changes the state of a thread that is in a stub to the state that the thread would have in the

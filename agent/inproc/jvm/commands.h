@@ -9,8 +9,8 @@
  * false if the JVM refuses. No exception is pending afterwards. */
 bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env);
 
-/* Implements Commands.thread: returns the kernel's id of the calling thread. After the first call,
- * the pauses of the garbage collector are stored. */
+/* Implements Commands.thread: returns the kernel's id of the calling thread, or 0 if the process is
+ * not recorded. From the first call on, the agent stores the pauses of the garbage collector. */
 jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class);
 
 /* Implements Commands.posted: stores that the calling thread posts a heartbeat now. A stall that it

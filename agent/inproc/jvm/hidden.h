@@ -10,8 +10,9 @@
  * JVM's libraries are loaded. Takes the loader's lock. */
 void sj_hidden_start(void);
 
-/* Undoes the redirection. Hidden classes keep their probes: returns the first function id that none
- * of them uses. A thread may still be defining a hidden class afterwards. */
+/* Undoes the redirection. Hidden classes keep their probes. Returns the end of their function ids:
+ * no hidden class uses this id or a greater one. A thread may still be defining a hidden class
+ * afterwards. */
 uint32_t sj_hidden_stop(void);
 
 #endif

@@ -38,8 +38,8 @@ void sj_jvm_set_runtimes(uint32_t runtimes);
 void sj_jvm_watch_for_launch(void);
 
 /* Starts a task in a new thread. The `jvm` field of the agent's state shows when the task is done.
- * Any thread of the JVM, in any state, may call this. Does nothing if a task is running, or if the
- * thread cannot be started. */
+ * Any thread of the JVM, in any state, may call this. Does nothing in three cases: a task is
+ * running, no policy has asked for Java methods, or the thread cannot be started. */
 void sj_jvm_start_task(sj_jvm_task task);
 
 /* Call it in a forked child: it has no threads of the JVM, so the agent does not use the JVM there.

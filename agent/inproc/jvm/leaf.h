@@ -1,7 +1,7 @@
 /* Leaf probes: the faster way from JIT-compiled code to a probe, in JVMs of known versions. The
- * compiled wrapper of the probe's native method jumps to a stub that records and returns. It saves
- * the changes of the thread's state that a native call needs. If the buffer is full, the stub jumps
- * to the native method, which may wait. */
+ * compiled wrapper of the probe's native method jumps to a stub that records and returns. The stub
+ * is faster because it does not change the thread's state, as a native call does. If the buffer is
+ * full, the stub jumps to the native method, which may wait. */
 #ifndef SJ_AGENT_INPROC_JVM_LEAF_H
 #define SJ_AGENT_INPROC_JVM_LEAF_H
 
@@ -23,7 +23,8 @@ void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, co
  * no thread can reach the stubs now. */
 void sj_jvm_leaf_close(bool is_proved);
 
-/* Unmaps the stubs if sj_jvm_leaf_close got true; else they stay mapped. No thread is in a stub. */
+/* Unmaps the stubs if `is_proved` of the last sj_jvm_leaf_close was true; else they stay mapped. No
+ * thread may be in a stub. */
 void sj_jvm_leaf_deinit(void);
 
 /* The rest is implemented in arch/<machine>. */
@@ -33,7 +34,7 @@ enum { SJ_LEAF_STUB_BYTES = 128 };
  */
 uint32_t sj_arch_leaf_entry_bytes(uint64_t entry);
 
-/* Writes the stub that records `kind` for the wrapper at `entry`. The stub records no calls of
+/* Writes the stub that records `kind` for the wrapper at `entry`. The stub does not record calls of
  * functions that the table at `muted` (muted.h) mutes; `muted` is 0 if there is no table. */
 void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t muted,
                        uint64_t entry);

@@ -6,8 +6,8 @@
 #include "agent/inproc/jvm/internal.h"
 
 /* Tags a loader whose classes have probes. `number` is the loader's number in sj_jvm_class. Does
- * nothing if it is 0, which means that the loader is never freed. Tags above 32 bits belong to
- * other objects. */
+ * nothing if `number` is 0, which means that the loader is never freed, or if the loader has a tag
+ * already. The agent uses tags of more than 32 bits for other objects. */
 void sj_jvm_tag_loader(jobject loader, uint64_t number);
 
 /* JVMTI's ObjectFree: stores the loader's number. Does not call the JVM, which is not allowed here.

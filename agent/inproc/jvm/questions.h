@@ -63,7 +63,8 @@ typedef struct sj_jvm_figures {
 bool sj_jvm_rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten);
 
 /* Asks the recorder which classes need other probes than they have. Writes one byte per class to
- * `chosen`, not 0 if it does. Returns false if the recorder did not reply. */
+ * `chosen`: 0 if the probes of the class need not change. Returns false if the recorder did not
+ * reply. */
 bool sj_jvm_choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen);
 
 /* Asks the recorder where the tracing functions are in the JVM's library at `path`. Returns false

@@ -16,8 +16,9 @@ bool sj_tracer_start(const char *path, uint64_t bias);
 /* True if the tracing functions jump to the agent. */
 bool sj_tracer_is_on(void);
 
-/* Asks the recorder which methods of a prepared class to record, and records them from now on. The
- * calling thread is in native state. */
+/* Asks the recorder which methods of a prepared class to record, and records them from now on. If
+ * the recorder wants none of them, stops recording all of them. The calling thread is in native
+ * state. */
 void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
 
 /* Calls sj_tracer_add_class for all prepared classes, after a change of the policy. */

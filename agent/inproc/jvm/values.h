@@ -13,11 +13,12 @@
  * class may record values. No exception is pending afterwards. */
 bool sj_jvm_define_values(JNIEnv *env);
 
-/* Creates the references that the functions below use. Returns false if a class or field is
- * missing. */
+/* Creates the references that the sj_jvm_describe functions use. Returns false if a class or field
+ * is missing. */
 bool sj_jvm_describe_init(JNIEnv *env);
 
-/* Deletes these references. No thread may use them now (sj_jvm_begin_use). */
+/* Deletes the references that sj_jvm_describe_init created. No thread may use them now
+ * (sj_jvm_begin_use). */
 void sj_jvm_describe_deinit(JNIEnv *env);
 
 /* Appends the characters of a String. For NULL, sets the note SJ_VALUE_NULL. Returns false if
@@ -25,7 +26,7 @@ void sj_jvm_describe_deinit(JNIEnv *env);
 bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* Appends a description of an object: "characters", the name of an enum constant, type[length], or
- * Class@identity_hash. */
+ * Class@identity_hash. For NULL, sets the note SJ_VALUE_NULL. */
 void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* Appends the class name of an object. */

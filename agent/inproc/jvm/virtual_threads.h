@@ -1,5 +1,6 @@
 /* Virtual threads (JDK 21 and later). Several of them run on one kernel thread in turn, and records
- * belong to kernel threads. So their calls would be nested wrongly; they are only counted. */
+ * belong to kernel threads. Records of their calls would be nested wrongly, so the agent only
+ * counts these calls. */
 #ifndef SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
 #define SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
 

@@ -8,26 +8,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The environment with which a launched program began, before main, when the C library has none
- * yet. NULL in an attached process. At least one entry behind its end is free, because the
+/* The environment that a launched program got from the kernel, for code that runs before main. NULL
+ * in an attached process. After its last entry there is space for at least one more, because the
  * launcher's entry was removed. */
 extern char **sj_program_environment;
 
 /* sj_conversation_begin waits until no other thread of the process talks with the recorder, and
  * takes the turn. sj_conversation_end gives the turn back. Returns false if the calling thread has
- * the turn already, because a signal interrupted it. */
+ * the turn already: a signal handler then interrupts its conversation. */
 bool sj_conversation_begin(void);
 void sj_conversation_end(void);
 
-/* Like sj_conversation_begin, but also fails after `wait_ns`. */
+/* Does the same as sj_conversation_begin, but also returns false if another thread keeps the turn
+ * for `wait_ns`. */
 bool sj_conversation_begin_within(uint64_t wait_ns);
 
 /* Makes a name for a new arena: <pid>.<n>.arena. n is the time, because a pid may occur again in
  * the same directory. The name is valid until the next call. */
 const char *sj_conversation_name_arena(void);
 
-/* Returns the name of the zombie region (abi/zombies.h) that belongs to that arena. The name is
- * valid until the next call. */
+/* Returns the name of the zombie region (abi/zombies.h) that belongs to the arena named by the last
+ * sj_conversation_name_arena. The name is valid until the next call. */
 const char *sj_conversation_zombies_name(void);
 
 /* Connects to the recorder of the session's runtime directory and sends HELLO with the last arena's
@@ -42,20 +43,22 @@ SJ_MUST_CHECK sj_status sj_conversation_open_again(sj_link *link);
 /* Sends DONE and waits for the reply. Returns errors of the link. */
 SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
 
-/* Opens a further conversation for one question. `ask_one` sends it and receives the reply. Returns
- * false if there was no reply. Blocking. */
+/* Opens a further conversation for one question. `ask_one` sends the question and receives the
+ * reply. Returns false if the conversation failed, or if the calling thread has the turn already.
+ * Blocking. */
 bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
 
-/* A question that is sent before the recorder is known to listen. `take` gets the link with the
- * reply. */
+/* A question that is sent right after HELLO, before the recorder's WELCOME has arrived. `send`
+ * sends it. `take` reads the reply from the link's payload. */
 typedef struct sj_conversation_question {
     sj_status (*send)(sj_link *link, const void *context);
     sj_status (*take)(sj_link *link, const void *context);
     const void *context;
 } sj_conversation_question;
 
-/* Like sj_conversation_ask, without sj_conversation_finish: the recorder receives nothing after its
- * reply. The thread sleeps half as often. */
+/* Opens a further conversation for one question and closes it after the reply, without DONE.
+ * Returns false in the same cases as sj_conversation_ask. Blocking, but the thread sleeps half as
+ * often. */
 bool sj_conversation_ask_at_once(const sj_conversation_question *question);
 
 /* Reports lines of methods that ran, as words of an sj_link_lines. Does nothing without a recorder.

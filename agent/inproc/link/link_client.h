@@ -1,7 +1,7 @@
 /* The agent's end of the link: one conversation at a time, raw system calls, and a deadline for
  * every reply. After sj_link_close no descriptor is open. A signal handler may fork during a
- * conversation, and the child may return from it. There all functions fail with SJ_ECLOSED, because
- * the replies are the parent's. */
+ * conversation, and the child may return from the handler. In the child, sending and receiving fail
+ * with SJ_ECLOSED, because the replies are the parent's. */
 #ifndef SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 #define SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 
@@ -30,7 +30,7 @@ uint8_t *sj_link_payload(sj_link *link);
 /* Sends the first `bytes` of the payload. Returns SJ_ECLOSED or SJ_ETIMEDOUT on failure. */
 SJ_MUST_CHECK sj_status sj_link_send(sj_link *link, sj_link_type type, uint32_t bytes);
 
-/* Like sj_link_send, and also sends a copy of the descriptor `file`. */
+/* Does the same as sj_link_send, and also sends a copy of the descriptor `file`. */
 SJ_MUST_CHECK sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes,
                                           int file);
 

@@ -20,8 +20,9 @@ typedef struct sj_mono_assembly {
     /* One bit per method definition, 1 if it is recorded; then the sj_link_method_values. Has
      * sj_mono_assembly_bytes; the caller unmaps it. */
     uint8_t *wanted;
-    bool is_unreadable; /* True if no file lists its methods: each is asked about by its name. */
-    bool has_lines;     /* True if the agent has to report which instructions of its methods ran. */
+    /* True if no file lists its methods: the agent then asks about each method by its name. */
+    bool is_unreadable;
+    bool has_lines; /* True if the agent has to report which instructions of its methods ran. */
 } sj_mono_assembly;
 
 /* Returns the size of the memory that `wanted` points to. */
@@ -45,12 +46,13 @@ typedef struct sj_mono_code {
 
 /* Registers the agent as a profiler of the runtime. May be called again after sj_mono_stop. With
  * `is_attached`, the agent may be unloaded, so the callbacks are trampolines that stay in the
- * process (hooks/lasting.h). Returns SJ_ENOTFOUND if the process has no runtime, or one without a
- * needed function. Returns SJ_ENOMEM if out of memory. Not thread-safe. */
+ * process (hooks/lasting.h). Returns SJ_ENOTFOUND if the process has no runtime, or if the runtime
+ * lacks a function that the agent needs. Returns SJ_ENOMEM if out of memory. Not thread-safe. */
 SJ_MUST_CHECK sj_status sj_mono_start(bool is_attached);
 
-/* True if the process has a runtime that sj_mono_start cannot use. Writes the function that it
- * lacks, and how it reports methods that it compiles. Runs no code of the program. */
+/* True if the process has a runtime that sj_mono_start cannot use. Writes to `*lacking` the first
+ * function that the runtime lacks, and how the runtime reports the methods that it compiles. Runs
+ * no code of the program. */
 bool sj_mono_find_lacking(sj_link_no_methods *lacking);
 
 /* Makes the agent patch the code of the first 12,000 selected methods that are compiled from now
@@ -63,9 +65,9 @@ void sj_mono_watch_for_launch(void (*start)(void));
 
 /* Makes the runtime count which instructions of methods run. The agent reports them before the
  * runtime shuts down. As a side effect, the runtime reads symbol files and shows lines in stack
- * traces. Call it after sj_mono_start of a launched program and before its main. If the runtime
- * reads symbol files already, an assertion would end the program. Returns false if the runtime
- * refuses. */
+ * traces. Call it after sj_mono_start of a launched program and before its main. Do not call it if
+ * the runtime reads symbol files already: an assertion of the runtime would end the program.
+ * Returns false if the runtime refuses. */
 bool sj_mono_count_lines(void);
 
 /* Prepares hooks of all methods that the runtime of an attached process compiled before. Call it
@@ -269,9 +271,9 @@ bool sj_mono_is_wanted(uint32_t function);
 /* Stops callbacks from recording functions that are not selected by the latest replies. */
 void sj_mono_mute_unwanted(void);
 
-/* Asks the recorder about the image of an assembly. Returns the reply, and writes the file's path
- * to
- * `*path`. Returns NULL if the image was asked about before, has no file, or got no reply. */
+/* Asks the recorder about the image of an assembly. Returns the reply, and writes the path of its
+ * file to `*path`. Returns NULL if the image was asked about before, has no file, or got no
+ * reply. */
 const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path);
 
 /* Asks the recorder about an assembly. Returns false if the recorder did not reply; then the caller
@@ -290,14 +292,16 @@ void sj_mono_plan_code(const sj_mono_code *code);
 void sj_mono_set_hook(sj_mono_hook *hook_generated);
 
 /* Sets MONO_ENV_OPTIONS in the program's environment so that the runtime ignores precompiled code.
- * Call it before main. */
+ * Does so only if the program itself is precompiled, or after sj_mono_want_precompiled. Call it
+ * before main. */
 void sj_mono_set_compile_again(void);
 
 /* Restores MONO_ENV_OPTIONS in `environ` after the runtime has read it. The C library may have
  * copied the array meanwhile. */
 void sj_mono_restore_environment(void);
 
-/* Makes the runtime count lines, if it can. Call it before main. */
+/* Makes the runtime count lines. If that is not possible, sets sj_mono_no_lines to the reason. Call
+ * it before main. */
 void sj_mono_start_lines(bool is_launched);
 
 /* Why lines are not counted. 0 if they are counted, or if the recorder has not asked for lines. */
@@ -320,15 +324,17 @@ void sj_mono_report_unhooked_code(const sj_link_code_function *functions, uint32
  * dynamic methods and of other domains is freed, and other code may get its address. */
 bool sj_mono_can_hook(void *method);
 
-/* True if one more method may be patched only because sj_mono_prefer_in_place was called. Each
- * patched method needs some pages. */
+/* True while fewer than 12,000 methods have been patched right after their compilation. Each of
+ * them needs an element of the agent's table of modules. Only sj_mono_prefer_in_place obeys this
+ * limit. */
 bool sj_mono_may_hook_more(void);
 
 /* Patches the code of a method that was just compiled and does not run yet, if its state asks for
  * that. */
 void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);
 
-/* True if all values that rules of the method check are in registers. */
+/* True if all selected values are in registers, or if the code need not be patched
+ * (selection->in_place). Returns false if the method has no signature. */
 bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *selection);
 
 /* Sets which values of a method are recorded if its code at `address` is patched. Call it before
@@ -355,7 +361,8 @@ typedef struct sj_mono_value {
 /* Sets `element` and `is_byref` of a value from its type. */
 void sj_mono_find_type(sj_mono_value *value);
 
-/* Records a value. Returns true if a rule asks for a change of a value, and writes it to `*due`. */
+/* Records a value. Returns true if a rule changes a value of the call, and writes that change to
+ * `*due`. */
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due);
 
 /* Writes the number of a rule's change to `place`. Returns false if `type` is not a number. */
@@ -385,9 +392,8 @@ typedef struct sj_mono_ingredient {
 /* Finds how a value of a method is recorded. Returns false if the method has no such value. */
 bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
 
-/* Records the value at `place`. Returns true if a rule asks for a change of a value, and writes it
- * to
- * `*due`. */
+/* Records the value at `place`. Returns true if a rule changes a value of the call, and writes that
+ * change to `*due`. */
 bool sj_mono_record_ingredient(const sj_mono_ingredient *wanted, uint32_t function, uint64_t stack,
                                void *place, sj_due_change *due);
 
@@ -496,15 +502,16 @@ void sj_mono_forget_image(const void *image);
 /* Returns the agent's profiler handle, or NULL before sj_mono_start. */
 void *sj_mono_profiler(void);
 
-/* Guards the tables of this folder. Only slow paths take it. */
+/* Guards the tables of this folder. Only slow paths take this lock. */
 extern sj_owner_lock sj_mono_lock;
 
-/* Counters: methods and images that could not be stored or got no reply; images; methods. */
+/* sj_mono_refused counts methods and images that could not be stored or got no reply. The other two
+ * counters count images and methods. */
 extern _Atomic uint32_t sj_mono_refused;
 extern _Atomic uint32_t sj_mono_assembly_count;
 extern _Atomic uint32_t sj_mono_method_count;
 
-/* Records a number whose ingredient `is_plain`. Returns the recorded bits. */
+/* Records the number at `place`. wanted->is_plain must be true. Returns the recorded bits. */
 static inline uint64_t sj_mono_record_plain(const sj_mono_ingredient *wanted, uint32_t function,
                                             uint64_t stack, const void *place)
 {

@@ -31,21 +31,22 @@ typedef struct sj_objc_method {
     uint32_t function;    /* Function id; 0 if the policy excludes the method. */
 } sj_objc_method;
 
-/* Returns a registered method, or NULL. The caller holds the lock. */
+/* Returns the registered method with the class, owner and selector of `key`, or NULL. The caller
+ * holds the lock. */
 const sj_objc_method *sj_objc_find_method(const sj_objc_method *key);
 
-/* Finds the method that `from` runs for `selector`, and returns the class that defines it. `name`
- * is the selector's name. If `*code` is 0, writes the method's code to it. Returns NULL if no class
- * defines the method, or if its code differs from `*code`. Sends no message, so it does not resolve
- * or initialise a class. */
+/* Finds the method that the class `from` runs for `selector`, and returns the class that defines
+ * the method. `name` is the selector's name. If `*code` is 0, writes the method's code to it.
+ * Returns NULL if no class defines the method, or if its code differs from `*code`. Sends no
+ * message, so it does not resolve or initialise a class. */
 const void *sj_objc_find_owner(const void *from, const void *selector, const char *name,
                                uint64_t *code);
 
 /* True if the class defines the method itself and does not inherit it. */
 bool sj_objc_owns_method(const void *class, const void *method, const void *selector);
 
-/* The names of a method to register. They are written before our lock is taken, because the runtime
- * takes its own lock. */
+/* The names of a method to register. The agent writes them before it takes its lock, because the
+ * runtime takes its own lock meanwhile. */
 typedef struct sj_objc_names {
     uint32_t name_bytes;
     uint32_t lineage_bytes;

@@ -1,7 +1,7 @@
 /* Reports methods whose implementations the program replaces (swizzling). class_addMethod,
  * class_replaceMethod, method_setImplementation and method_exchangeImplementations are rebound in
  * every module. The replacements report the name and the code of the method, so that the recorder
- * names patched functions after their methods. They call the runtime's own functions. */
+ * names patched functions after their methods. Then they call the runtime's own functions. */
 #ifndef SJ_AGENT_INPROC_OBJC_REPLACED_METHODS_H
 #define SJ_AGENT_INPROC_OBJC_REPLACED_METHODS_H
 
@@ -17,8 +17,8 @@ typedef struct sj_objc_replaced_method {
 } sj_objc_replaced_method;
 
 /* Reports `count` changes of one call, at most SJ_OBJC_REPLACED_TOGETHER, to the recorder. The
- * caller is a thread of the program and may hold locks of the runtime. It calls this before the
- * program can run the code by its new name. */
+ * caller is a thread of the program and may hold locks of the runtime. The agent calls this
+ * function before the program can run the code by its new name. */
 typedef void (*sj_objc_report_replaced)(const sj_objc_replaced_method *changes, uint32_t count);
 
 /* Starts to report changes. Does not report code for which `is_of_interest` returns false. Returns

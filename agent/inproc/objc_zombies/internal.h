@@ -121,8 +121,9 @@ typedef struct sj_objc_trampolines {
     char name[16];
     sj_gcc_class zombie; /* The class of freed objects. */
     sj_gcc_class meta;
-    uint64_t dispatch[8]; /* A sparse array without buckets of its own, */
-    /* so every selector finds the first word of `bucket`. */
+    /* A sparse array. It has no buckets of its own, so every selector finds the first word of
+     * `bucket`. */
+    uint64_t dispatch[8];
     uint64_t bucket[SJ_DISPATCH_BUCKET];
 } sj_objc_trampolines;
 
@@ -220,8 +221,8 @@ typedef enum sj_object_release_reason {
 typedef void (*sj_queue_free_function)(void *object, const sj_gcc_class *class,
                                        sj_objc_source source);
 
-/* Maps the memory for the records that the settings ask for. A second call only replaces `by`, the
- * function that frees objects. Returns false if out of memory. */
+/* Maps the memory for the records that the settings ask for. `by` is the function that frees
+ * objects; a second call only replaces it. Returns false if out of memory. */
 bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_free_function by);
 
 /* Adds an object to the calling thread's queue and sets its class to the class of freed objects.
@@ -270,9 +271,10 @@ bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *se
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *originals);
 void sj_objc_guard_end(void);
 
-/* sj_history_open maps the memory for events, once. `originals` belongs to all trampolines.
- * `count_owners` is the address of Foundation's NSExtraRefCount. It returns false if out of memory,
- * or if `count_owners` was 0.
+/* sj_history_open maps the memory for events, once. `originals` has the code of the methods that
+ * trampolines replace, indexed by sj_objc_trampoline; sj_history_begin adds to it. `count_owners`
+ * is the address of Foundation's NSExtraRefCount. sj_history_open returns false if out of memory,
+ * or if `count_owners` was 0 in its first call.
  *
  * sj_history_begin replaces the methods of a root class that the history records. sj_history_end
  * restores the methods of all root classes. */

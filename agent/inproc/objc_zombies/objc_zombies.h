@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /* Starts to keep deallocated objects, also of classes that the program registers later. With
- * `enters_methods`, also detects calls of a freed object by the address of a method. Returns false
- * if the settings of the region do not ask for it, or if it is not possible; then the region has
- * the reason. May be called again. */
+ * `enters_methods`, also detects messages to freed objects that the program sends by calling the
+ * address of a method. Returns false if the settings of the region do not ask for it, or if keeping
+ * objects is not possible; then the region says why. May be called again. */
 bool sj_objc_zombies_start(bool enters_methods);
 
 /* Rebinds the modules that were loaded since the last call. Takes only the loader's lock. */

@@ -9,8 +9,9 @@
  * system call. */
 uint64_t sj_address_space_limit(void);
 
-/* Returns how many of `threads` thread slots fit in an arena that takes at most an eighth of
- * `limit_bytes`. Returns at least the slots of one page, or `threads` if that is fewer. Pure. */
+/* Returns a number of thread slots whose arena takes at most an eighth of `limit_bytes`. Starts
+ * with `threads` and halves the number until they fit, but not below the slots of one page. Returns
+ * `threads` if that is fewer. Pure. */
 uint32_t sj_address_space_threads(uint32_t threads, uint32_t chunks_per_thread,
                                   uint64_t limit_bytes);
 

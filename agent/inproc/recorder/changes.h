@@ -28,19 +28,22 @@ typedef struct sj_due_change {
  * judged. */
 uint32_t sj_recorder_due_bytes(const sj_due_change *due, uint8_t bytes[SJ_CHANGE_DATA_BYTES]);
 
-/* Reads other values of a call at the same moment: the register of a descriptor, or errno. NULL:
- * that is not possible, and conditions on other values do not hold. */
+/* The other values of a call, for conditions on them. `read` reads the register of a descriptor, or
+ * errno, at the same moment. It returns false if that value cannot be read; conditions on the value
+ * then do not hold. */
 typedef struct sj_judged_call {
     bool (*read)(const void *context, uint8_t descriptor, uint64_t *bits);
     const void *context;
     uint64_t return_address; /* 0: unknown */
 } sj_judged_call;
 
-/* True if a rule has a condition that names a function as the caller. */
+/* True if a rule about this function has a condition on its caller. */
 bool sj_recorder_is_asked_caller(uint32_t function);
 
-/* True if a rule applies to a value, which is narrowed to its kind. Counts the call and waits for
- * the rule's delay. Takes no lock and allocates nothing. Async-signal-safe. */
+/* True if a rule applies to a value, which is narrowed to its kind; then writes the rule's change
+ * to `*due`. Counts the call and waits for the rule's delay. sj_recorder_changes must not be NULL.
+ * If `call` is NULL, conditions on other values do not hold. Takes no lock and allocates nothing.
+ * Async-signal-safe. */
 bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
                        const sj_judged_call *call, sj_due_change *due);
 
@@ -48,13 +51,13 @@ bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
 typedef struct sj_changed_number {
     bool is_real;
     uint32_t bytes;
-    /* maximum of the unsigned type of this size; below 2: the type has no negative numbers */
+    /* maximum of the unsigned type of this size; 1 or less: negative numbers do not fit */
     uint64_t most;
 } sj_changed_number;
 
-/* sj_recorder_change_fits returns true if what a rule sets fits a number's type. Reals must have
- * the same size as the number. A whole number fits any whole type of 64 bits. A smaller type needs
- * a rule of at most 32 bits and a value within the type.
+/* sj_recorder_change_fits returns true if the value that a rule sets fits a number's type. Reals
+ * must have the same size as the number. A whole number fits any whole type of 64 bits. A smaller
+ * type needs a rule of at most 32 bits and a value within the type.
  *
  * sj_recorder_change_is_unfit counts a call that stays unchanged because its change does not fit.
  * Both are async-signal-safe. */
@@ -62,7 +65,7 @@ bool sj_recorder_change_fits(const sj_due_change *due, sj_changed_number number)
 void sj_recorder_change_is_unfit(const sj_due_change *due);
 
 /* True if a value, narrowed to its kind, need not be recorded. This is so if only rules that change
- * calls need it, and the conditions of none match it. Async-signal-safe. */
+ * calls need the value, and it meets the condition of none of these rules. Async-signal-safe. */
 bool sj_recorder_is_idle(uint32_t function, uint8_t descriptor, uint64_t bits);
 
 /* Notes that the program has passed a mark, at which rules may begin or end. */

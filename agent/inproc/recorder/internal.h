@@ -20,13 +20,13 @@ typedef struct sj_recorder_state {
     uint32_t owner_pid;
     sj_arena_header *arena; /* base of the mapping */
     uint64_t arena_bytes;
-    bool follows_forks;           /* whether forked children are recorded */
+    bool follows_forks;           /* true if forked children are recorded */
     const char *directory;        /* directory of the arena's file */
     _Atomic uint64_t slot_counts; /* sj_recorder_slot_counts */
     _Atomic uint32_t has_marks;   /* 1 if the pages of the marks have memory */
     sj_thread_slot *slots;
     _Atomic uint32_t next_slot; /* where the search for a free slot begins */
-    /* used without an arena: a child was forked from a confined process */
+    /* 1 in a child that was forked from a confined process; used while there is no arena */
     _Atomic uint32_t is_confined;
     const uint8_t *counted_functions; /* in the arena; NULL: no calls are counted */
     _Atomic uint32_t calling;         /* threads between sj_recorder_begin_calls and _end_calls */
@@ -100,15 +100,16 @@ sj_stack_bounds sj_recorder_find_stack(void);
  * full. Makes a system call. */
 bool sj_recorder_back_pages(void *address, uint64_t bytes);
 
-/* Like sj_recorder_back_pages, for a thread that has `chunks` chunks with memory. If little memory
- * is left, a thread that has chunks gets no further one.
+/* Does the same as sj_recorder_back_pages for a thread that has `chunks` chunks with memory. If
+ * little memory is left, a thread that has chunks gets no further one.
  *
  * Counts each refusal. After a refusal, refuses without a system call for some milliseconds.
  * In a confined process, makes no system call and returns true unless the arena is marked as
  * full. */
 bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);
 
-/* Gives the calling thread a slot. Returns false if all slots are in use. */
+/* Gives the calling thread a slot. Returns false if all slots are in use, or if there is no memory
+ * for further ones. */
 bool sj_recorder_claim(sj_recorder_thread *self);
 
 /* Removes the calling thread from the counters of a wait that a signal handler has left by
@@ -133,21 +134,21 @@ bool sj_recorder_wait(sj_recorder_thread *self);
  * still open, in at most half of the window. */
 void sj_recorder_count_window(sj_recorder_thread *self);
 
-/* Writes the known changes of the open calls at `address`, behind the notes about dropped records.
- * `has_dropped`: there are such notes. Returns the end of what it wrote. Removes the kept entries
- * from the window. */
+/* Writes the known changes of the open calls at `address`. If `has_dropped`, notes about dropped
+ * records precede that address. Returns the end of what it wrote. Removes the kept entries from the
+ * window. */
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
                               bool has_dropped);
 
 /* True if `here` lies on the alternate stack of the last signal handler, and that stack lies inside
- * the thread's own stack. After a handler was left by longjmp, that range counts until the next
- * handler begins. */
+ * the thread's own stack. After a handler was left by longjmp, this stays true for addresses in
+ * that range until sj_recorder_put_alternate notices it or the next handler begins. */
 bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
 
 /* Writes the notes about an alternate stack at `address`. Does so only if the calling thread runs
- * on one inside its own stack and its chunks lack them. `is_first`: the thread has no older chunk.
- * Returns the end of what it wrote. If the thread runs elsewhere on its own stack, forgets the
- * handler, which was left. */
+ * on an alternate stack inside its own stack, and its chunks do not have these notes. `is_first`:
+ * the thread has no older chunk. Returns the end of what it wrote. If the thread runs elsewhere on
+ * its own stack, the handler was left by longjmp, and this function forgets it. */
 uint64_t sj_recorder_put_alternate(sj_recorder_thread *self, uint64_t address, bool is_first);
 
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or

@@ -33,8 +33,8 @@ static inline bool sj_recorder_is_counting_memory(void)
     return counts != NULL && atomic_load_explicit(counts, memory_order_relaxed) != 0;
 }
 
-/* Points to 0 if the slots belong to another process or nothing is recorded. The former is so in a
- * child that was forked without our fork handlers. */
+/* Points to 0 if nothing is recorded, or if the slots belong to another process. The latter is so
+ * in a child that was forked without the agent's fork handlers. */
 extern const _Atomic uint32_t *sj_recorder_owns_slots __attribute__((visibility("hidden")));
 
 /* Returns the counters that the calling thread writes. */

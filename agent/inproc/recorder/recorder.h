@@ -48,12 +48,12 @@ typedef struct sj_recorder_counting {
 /* The effect of dropping on the open calls of a thread's own stack since the last notes. The window
  * keeps the entries of calls that began among the dropped records and are still open. */
 typedef struct sj_recorder_open_calls {
-    uint32_t kept;   /* number of kept entries at the start of the window, outermost first */
+    uint32_t kept;   /* number of kept records at the start of the window, outermost call first */
     bool is_unsure;  /* the window did not show all dropped records */
     bool has_jumped; /* the last kept record is an exit by a tail call, not an entry */
     /* stack address of the outermost open call whose entry was not kept; 0: none */
     uint64_t unkept_stack;
-    /* calls from before the window at this stack address and below have ended; 0: none */
+    /* calls that began before the window, at this or a lower stack address, have ended; 0: none */
     uint64_t ended_stack;
 } sj_recorder_open_calls;
 
@@ -112,7 +112,8 @@ extern _Atomic uint32_t *sj_recorder_usable_mask __attribute__((visibility("hidd
  * calls sj_recorder_after_fork first.
  *
  * Errors: SJ_EINVAL: sizes are out of range. SJ_EEXIST: the file exists. SJ_ELIMIT: the file would
- * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel has no MADV_WIPEONFORK. SJ_EIO, SJ_ENOMEM. */
+ * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel does not have MADV_WIPEONFORK. Also SJ_EIO and
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *name,
                                           const sj_link_welcome *welcome);
 
@@ -139,21 +140,22 @@ void sj_recorder_retire(void);
 bool sj_recorder_is_armed(void);
 
 /* True if the agent may make system calls. False once the consumer or sj_recorder_confine has found
- * that a seccomp filter may kill the process for one. Any thread. */
+ * that a seccomp filter may kill the process for a system call. Any thread. */
 bool sj_recorder_may_call(void);
 
-/* Like sj_recorder_may_call, for a caller that then makes system calls. If the result is true, the
- * caller calls sj_recorder_end_calls after them. Any thread; async-signal-safe. */
+/* Returns the same as sj_recorder_may_call, before a caller makes system calls. If the result is
+ * true, the caller must call sj_recorder_end_calls after these system calls. Any thread;
+ * async-signal-safe. */
 bool sj_recorder_begin_calls(void);
 void sj_recorder_end_calls(void);
 
 /* Unmaps part of the arena before the process limits its address space to `limit_bytes`. The arena
- * keeps an eighth of the limit, and the slots that threads could claim at once. Later threads may
- * find no slot. Makes a system call. Async-signal-safe. */
+ * then takes at most an eighth of the limit, but keeps all slots whose pages have memory. Later
+ * threads may find no slot. Makes a system call. Async-signal-safe. */
 void sj_recorder_limit_space(uint64_t limit_bytes);
 
 /* Forbids system calls by the agent from now on, because the program is about to install a seccomp
- * filter. Waits until other threads have left theirs, 1 s at most. */
+ * filter. Waits, at most 1 s, until other threads have called sj_recorder_end_calls. */
 void sj_recorder_confine(void);
 
 /* Excludes the calling thread, which is Sojourn's own: its calls are neither recorded nor counted.
@@ -166,15 +168,16 @@ void sj_recorder_park(void);
 void sj_recorder_unpark(void);
 
 /* Stops a forked child from recording into its parent's arena. A later sj_recorder_start lets the
- * child record into its own. Called by the only thread of the child. If the parent was confined, it
- * makes no system call, and the child is confined, too. */
+ * child record into an arena of its own. Called by the only thread of the child. If the parent was
+ * confined, this function makes no system call, and the child is confined, too. */
 void sj_recorder_after_fork(void);
 
 /* Disarms the recorder and unmaps the arena. No thread may be in a probe or run one later. */
 void sj_recorder_unmap(void);
 
 /* Stores a mark in the arena's table and a note in the thread's stream. Does nothing if the
- * recorder is not armed. Cuts `name` to SJ_ARENA_MARK_BYTES - 1 bytes. Async-signal-safe. */
+ * recorder is not armed. If the table has no memory, counts the mark as refused. Cuts `name` to
+ * SJ_ARENA_MARK_BYTES - 1 bytes. Async-signal-safe. */
 void sj_recorder_mark(const char *name, bool end);
 
 /* Writes a request to the recorder process into the thread's stream. Does nothing if the recorder
@@ -188,8 +191,9 @@ void sj_recorder_count_refused(void);
  * drain keeps the call. Async-signal-safe. */
 void sj_recorder_count_lost_value(void);
 
-/* Reports to the recorder process which hooks the program has overwritten. Does nothing if this
- * process has no arena. Called before sj_recorder_end, by one thread. */
+/* Reports to the recorder process which hooks the program has overwritten. Does nothing if the
+ * recorder is not armed, or if this process has no arena of its own. Called before sj_recorder_end,
+ * by one thread. */
 void sj_recorder_report_overwritten(const sj_overwritten *found);
 
 /* Counts a program that the process executes. Does nothing for SJ_UNRECORDED_NONE: the program
@@ -204,8 +208,8 @@ void sj_recorder_begin_exec(sj_unrecorded reason);
 void sj_recorder_cancel_exec(sj_unrecorded reason);
 
 /* Stores the CPU time that a live thread has used so far, if the thread has a slot. If
- * `allocated_bytes` is not NULL, also stores what the thread has allocated in a runtime's heap. Any
- * thread. */
+ * `allocated_bytes` is not NULL, also stores how many bytes the thread has allocated in the heap of
+ * a runtime. Any thread. */
 void sj_recorder_count_thread(uint32_t tid, const uint64_t *allocated_bytes);
 
 /* sj_recorder_cpu_ns returns the CPU time of the calling thread. sj_recorder_count_cpu adds the CPU
@@ -231,7 +235,7 @@ void sj_recorder_leave(uint64_t low, uint64_t high);
 void sj_recorder_begin_handler(uint64_t low, uint64_t high);
 void sj_recorder_end_handler(void);
 
-/* Like sj_recorder_slow, but never waits. Async-signal-safe. */
+/* Does the same as sj_recorder_slow, but never waits. Async-signal-safe. */
 uint64_t sj_recorder_slow_at_once(uint32_t tag);
 
 #endif

@@ -53,7 +53,7 @@ static inline void *sj_sys_allocate(size_t bytes)
 }
 
 /* Allocates the pages of writable private memory at once, if the kernel supports it (Linux 5.14).
- * Allocating them by page faults takes half as much time again. */
+ * Allocating them by page faults takes one and a half times as long. */
 static inline void sj_sys_populate(void *address, size_t bytes)
 {
     enum { ADVICE_POPULATE_WRITE = 23 };

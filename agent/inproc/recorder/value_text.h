@@ -24,7 +24,7 @@ void sj_value_text_add_code(sj_value_text *text, uint32_t code);
 /* Appends UTF-16. Half of a surrogate pair becomes U+FFFD. */
 void sj_value_text_add_units(sj_value_text *text, const uint16_t *units, int32_t count);
 
-/* Appends a number in base 10 or 16. */
+/* Appends an unsigned number in base 10 or 16, as much of it as fits. */
 void sj_value_text_add_number(sj_value_text *text, uint64_t number, uint32_t base);
 
 #endif

@@ -7,8 +7,8 @@
 #include "proto/block/value.h"
 
 enum {
-    /* in `function` of sj_recorder_values: position of the number of integer arguments before
-     * number 1 */
+    /* in `function` of sj_recorder_values: lower bit of the shift, which is the number of integer
+     * argument registers before that of argument 1 */
     SJ_VALUE_SHIFT_BIT = 30,
     SJ_VALUE_REGISTERS = 8
 };
@@ -28,14 +28,15 @@ typedef struct sj_value_registers {
 /* The outcome of sj_recorder_values. The assembly code depends on the numbers. */
 typedef enum sj_values_outcome {
     SJ_VALUES_KEPT = 0,
-    SJ_VALUES_CHANGED = 1, /* `registers` has changed; the function or its caller gets it */
+    /* `registers` has changed; the function or its caller gets the new values */
+    SJ_VALUES_CHANGED = 1,
     /* `registers` has changed and the function must not run; its call has been recorded */
     SJ_VALUES_RETURN = 2
 } sj_values_outcome;
 
-/* Records the values that the descriptors name, one a byte, lowest first. Then applies rules to
- * them. `function` holds the function's id and, in its two highest bits, the shift. `stack` is the
- * stack pointer of the records. Returns an sj_values_outcome.
+/* Records the values that the descriptors name, one descriptor per byte from the lowest byte on.
+ * Then applies rules to the values. `function` holds the function's id and, in its two highest
+ * bits, the shift. `stack` is the stack pointer of the records. Returns an sj_values_outcome.
  *
  * Reads a text by a system call if reading it directly might fault. Async-signal-safe. Keeps
  * errno, unless a rule sets it. */
@@ -85,8 +86,9 @@ typedef struct sj_generated_values {
      * all of them are plain and no rule concerns them. */
     uint32_t (*list_plain)(uint32_t number, bool at_exit,
                            sj_plain_value values[SJ_VALUES_PER_FUNCTION]);
-    /* Like sj_recorder_values. Also returns SJ_VALUES_CHANGED if it called a function of the
-     * runtime, which may use vector registers: the caller then restores those in `registers`. */
+    /* Records the values of the code with a number, and returns the same as sj_recorder_values.
+     * Also returns SJ_VALUES_CHANGED if it called a function of the runtime, which may use vector
+     * registers. The caller then restores the vector registers from `registers`. */
     sj_values_outcome (*record)(uint32_t number, bool at_exit, uint64_t stack,
                                 sj_value_registers *registers);
 } sj_generated_values;

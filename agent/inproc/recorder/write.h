@@ -12,10 +12,11 @@ static inline bool sj_recorder_usable(uint64_t address)
     return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
 }
 
-/* Like sj_recorder_advance, for a thread that writes short records. */
+/* The part of sj_recorder_advance for a thread that writes short records: first moves the cursor to
+ * the next multiple of a record's size, and writes filler records before it. */
 uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes);
 
-/* Moves the cursor by `bytes`, a multiple of a record's size, and returns where they begin. */
+/* Reserves `bytes` bytes, a multiple of a record's size, at the cursor. Returns their address. */
 static inline uint64_t sj_recorder_advance(sj_recorder_thread *self, uint64_t bytes)
 {
     return self->counting.span == 0 ? sj_arch_reserve(&self->cursor, bytes)
@@ -29,7 +30,7 @@ static inline uint64_t sj_recorder_reserve(uint32_t tag)
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
-/* Like sj_recorder_reserve, but never waits. */
+/* Does the same as sj_recorder_reserve, but never waits. */
 static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
 {
     const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
@@ -49,7 +50,7 @@ static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t d
     atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
 }
 
-/* Writes a whole record. */
+/* Writes a record of full size (SJ_RECORD_BYTES) to a reserved address. */
 static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
 {
     volatile uint8_t *record = (volatile uint8_t *)address;

@@ -29,8 +29,8 @@ uint8_t sj_x86_64_jump_condition(const sj_module *module, const sj_code *jump);
  * builder->reason if a place cannot be patched. */
 bool sj_hook_in_place(sj_builder *builder);
 
-/* Plans a jump from the entry of a function without calls to a copy, which has probes at its exits.
- * Returns false if the function cannot be copied. */
+/* Plans a jump from the entry of a function that makes no calls to a copy of the function. The copy
+ * has probes at its exits. Returns false if the function cannot be copied. */
 bool sj_hook_by_copy(sj_builder *builder);
 
 /* Returns the exit for which an instruction of the current function must be patched. That is the
@@ -42,8 +42,9 @@ const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, s
  * these jumps became an exit itself. So its own bytes need not stay a valid target. */
 bool sj_is_folded(const sj_builder *builder, const sj_code *code);
 
-/* Makes a window of the instructions `first` to `last` of a range. Returns false if it has fewer
- * than `need` bytes, if control may arrive inside of it, or if an instruction cannot be moved. */
+/* Makes a window of the instructions `first` to `last` of a range. Returns false if the window has
+ * fewer than `need` bytes or is too long for a patch. Also returns false if control may arrive
+ * inside of it, or if an instruction cannot be moved or is claimed already. */
 bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                     uint32_t last, uint32_t need, sj_window *window);
 
@@ -60,14 +61,14 @@ bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t ex
 uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t limit);
 
 /* Makes and claims the window of an exit, or of the entry if `is_at_entry`. The window has at least
- * five bytes, or two bytes and a branch island. Sets `*island` to the island's offset, or to
- * SJ_CODE_RANGE_NONE if there is none. Returns false and sets builder->reason if there is no
- * window. */
+ * five bytes, or two bytes and a branch island. If allows_others, the window of an exit may also be
+ * a pun (sj_window). Sets `*island` to the island's offset, or to SJ_CODE_RANGE_NONE if there is
+ * none. Returns false and sets builder->reason if there is no window. */
 bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
                      bool is_at_entry, sj_window *window, uint32_t *island);
 
-/* Emits code with the effect of an instruction at its original address. The instruction is not an
- * exit. */
+/* Emits code with the effect of an instruction at its original address. The instruction must not be
+ * an exit. */
 void sj_emit_moved(sj_builder *builder, const sj_code *code);
 
 /* Emits a probe and an unconditional exit. */

@@ -1,5 +1,5 @@
 /* Machine-dependent primitives of the recorder for AArch64 Linux. Each architecture has one file of
- * this name. The functions use no errno, no vector registers and no libc. */
+ * this name. The functions do not use errno or libc, and do not change vector registers. */
 #ifndef SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
 #define SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
 
@@ -32,8 +32,8 @@ static inline uint64_t sj_arch_ticks(void)
 }
 
 /* Copies a long double from a vector register. `position`: number of the argument's register, from
- * 1; 0: the result. The recorder is built without vector registers, so they still hold the
- * program's values. */
+ * 1; 0: the result. Returns false if `position` is greater than 8. The recorder is built without
+ * vector registers, so they still hold the program's values. */
 static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
 {
     enum { REGISTERS = 8 };
@@ -79,11 +79,12 @@ static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
 }
 
 /* First word of the header of the saved vector registers, which the kernel writes into every frame
- * of a handler. It marks such a frame here, where no restorer does. */
+ * of a handler. On AArch64, this word identifies such a frame; other machines use the address of a
+ * restorer. */
 #define SJ_ARCH_SIGNAL_WORD UINT64_C(0x0000021046508001)
 
-/* Returns the address of the thread's control block. On stacks that a C library makes, it lies
- * above all frames. */
+/* Returns the address of the thread's control block. On stacks that a C library makes, its address
+ * is greater than those of all frames. */
 static inline uint64_t sj_arch_thread_pointer(void)
 {
     uint64_t pointer;
@@ -92,9 +93,9 @@ static inline uint64_t sj_arch_thread_pointer(void)
 }
 
 /* True if the word at `at` belongs to a handler's frame that the kernel made. In such a frame,
- * three values precede the word. They are the interrupted stack pointer, which lies further out, an
- * instruction's address, and the state of a 64-bit program. `words` is a copy of the stack around
- * `at`. */
+ * three values precede the word. They are the interrupted stack pointer, which is greater than
+ * `at`, an instruction's address, and the state of a 64-bit program. `words` is a copy of the stack
+ * around `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 53, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
@@ -120,8 +121,8 @@ typedef struct sj_arch_signal {
     int32_t code;
 } sj_arch_signal;
 
-/* Returns an unknown signal: the siginfo lies too far below the word that marks a frame to be
- * copied with it. */
+/* Always returns an unknown signal: the copied words do not include the siginfo, which is too far
+ * from the word that identifies a frame. */
 static inline sj_arch_signal sj_arch_frame_signal(const uint64_t *words)
 {
     (void)words;

@@ -1,5 +1,5 @@
 /* Machine-dependent primitives of the recorder for x86-64 Linux. Each architecture has one file of
- * this name. The functions use no errno, no vector registers and no libc. */
+ * this name. The functions do not use errno or libc, and do not change vector registers. */
 #ifndef SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
 #define SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
 
@@ -59,8 +59,8 @@ static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
     return bytes;
 }
 
-/* Returns the address of the thread's control block. On stacks that a C library makes, it lies
- * above all frames. */
+/* Returns the address of the thread's control block. On stacks that a C library makes, its address
+ * is greater than those of all frames. */
 static inline uint64_t sj_arch_thread_pointer(void)
 {
     uint64_t pointer;
@@ -69,8 +69,8 @@ static inline uint64_t sj_arch_thread_pointer(void)
 }
 
 /* True if a handler's return address at `at` belongs to a frame that the kernel made. In such a
- * frame a ucontext without successor and with the user code segment follows it. `words` is a copy
- * of the stack around `at`. */
+ * frame, a ucontext follows the return address. Its uc_link is NULL, and its code segment is that
+ * of user code. `words` is a copy of the stack around `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 41 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
