@@ -35,8 +35,8 @@ void sj_recording_cost_settle(sj_recording_cost *cost);
  * it is unknown.
  *
  * Returns a minimum and sets `*at_least` if the program's own time seems to be less than 3 % of the
- * total, because the errors of the measured parts are larger than that. Also sets `*at_least` if
- * freed memory was watched for more than 2 % of the time: watching costs more than its monitors can
+ * total. The errors of the measured parts are larger than that. Also sets `*at_least` if freed
+ * memory was watched for more than 2 % of the time: watching costs more than its monitors can
  * measure. */
 double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least);
 

@@ -37,8 +37,8 @@ bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offs
 
 /* Computes the offset of an exchange, and keeps the offset with the smallest uncertainty since the
  * latest report. Returns true if the caller should now report the kept offset, `*news`, to the
- * collector. This is the case for the first offset, ten minutes after the latest report, and if the
- * uncertainty is less than half of that in the latest report. */
+ * collector. It should report the first offset, and one every ten minutes. It should also report an
+ * offset with less than half of the uncertainty of the latest report. */
 bool sj_clock_offsets_add(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
                           sj_clock_offset *news);
 

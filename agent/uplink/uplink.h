@@ -52,8 +52,8 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status);
 /* Lets a waiting uplink send the frames of the spool. Thread-safe. */
 void sj_uplink_release(sj_uplink *uplink);
 
-/* Wakes the uplink's thread after frames were appended. Thread-safe. Does not wait for the uplink's
- * thread. */
+/* Wakes the uplink's thread after frames were appended. Thread-safe. Takes no lock of the
+ * uplink. */
 void sj_uplink_wake(sj_uplink *uplink);
 
 /* Handles events and sends frames. Only for uplinks without a thread. Does not block. */
