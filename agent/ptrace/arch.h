@@ -55,11 +55,10 @@ enum { SJ_SIGNAL_FRAME_BYTES = SJ_MACHINE_SIGNAL_FRAME_BYTES };
  * examines the context. For this, `count` must be at least SJ_SIGNAL_FRAME_BYTES. */
 bool sj_signal_is_frame(const sj_signal_returns *returns, const uint8_t *bytes, size_t count);
 
-/* Stores in `*pc_at` the address of the saved program counter of a context that a signal handler
- * interrupted. The handler's return address is `word`, and lies at the stack address `at`. If the
- * agent has replaced the program counter in the context, `*pc_at` is the address of the agent's
- * copy of the original, and `*is_shown` is false. Else `*is_shown` is true. SJ_EIO: the stack
- * cannot be read. */
+/* A signal handler with the return address `word`, at the stack address `at`, has interrupted a
+ * context. Stores in `*pc_at` the address of that context's saved program counter. If the agent has
+ * replaced that program counter, `*pc_at` is the address of the agent's copy of the original.
+ * `*is_shown` is then false, else true. SJ_EIO: the stack cannot be read. */
 SJ_MUST_CHECK sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *returns,
                                           uint64_t word, uint64_t at, uint64_t *pc_at,
                                           bool *is_shown);
@@ -79,9 +78,9 @@ typedef struct sj_inferior_call {
     const char *text; /* if not NULL, passed as first argument in place of `arguments[0]` */
     uint64_t arguments[3];
     /* If not 0: the other threads stay stopped at first. They are resumed if the calling thread
-     * sleeps when a period of this length ends, because it may wait for a lock that another thread
-     * holds. They are also resumed after one second, or after about 200 system calls of the calling
-     * thread. After that, sj_tracee.threads contains only the calling thread, with index 0. */
+     * sleeps when a period of this length ends. It may then wait for a lock of another thread. They
+     * are also resumed after one second, or after about 200 system calls of the calling thread.
+     * After that, sj_tracee.threads contains only the calling thread, with index 0. */
     int alone_ms;
 } sj_inferior_call;
 

@@ -32,9 +32,9 @@ typedef struct sj_tracee {
     bool is_boosted;
 } sj_tracee;
 
-/* Lock and unlock a mutex of this process. If several threads of this process may trace the same
- * process, each must hold the mutex from sj_tracee_open to sj_tracee_close, because the kernel
- * allows one tracer. sj_tracee_lock blocks. */
+/* Lock and unlock a mutex of this process. The kernel allows one tracer per process. So if several
+ * threads may trace the same process, each holds the mutex from sj_tracee_open to sj_tracee_close.
+ * sj_tracee_lock blocks. */
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
 

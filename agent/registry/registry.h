@@ -182,8 +182,9 @@ typedef struct sj_function_states {
 void sj_function_states_deinit(sj_function_states *states);
 
 /* Replaces the selection and the rules that receive names; both are borrowed. Later plans follow
- * the new selection. Writes the effect on the functions of earlier plans to `states`. The caller
- * releases it, also after a failure.
+ * the new selection. Changes the earlier plans, and sends the frames of the changed modules again.
+ * Writes the effect on the functions of earlier plans to `states`. The caller releases it, also
+ * after a failure.
  *
  * SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT, SJ_ELIMIT: the old selection stays, but some modules may already
  * follow the new one. */
@@ -425,8 +426,8 @@ typedef struct sj_replaced_code {
 
 /* Stores which code a program gave to its methods at one moment. If exactly one method has the code
  * of a function, later calls of the function count as calls of another function with that method's
- * name. Code that several methods share keeps its own name. SJ_ENOMEM, SJ_ELIMIT, errors of the
- * frame writer. */
+ * name. Code that several methods share keeps its own name. SJ_EINVAL: `count` exceeds
+ * SJ_LINK_REPLACED_METHODS_MAX. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
                                                     const sj_replaced_code *changes, size_t count,
                                                     uint64_t now_ticks);

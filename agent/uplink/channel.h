@@ -2,8 +2,8 @@
  * protocols). nng_channel.h supports TLS and starts threads. sp_channel.h starts no threads, for
  * programs in which the agent must not start any. chosen_channel.h uses one of these two kinds.
  *
- * Each question uses a slot, and a slot has one question at a time. Only one thread may use a
- * channel, except that any thread may call `wake`. */
+ * Each question uses a slot, and a slot has one question at a time. One thread asks, reads events
+ * and waits. Any thread may call `wake`. */
 #ifndef SJ_AGENT_UPLINK_CHANNEL_H
 #define SJ_AGENT_UPLINK_CHANNEL_H
 

@@ -17,9 +17,9 @@ enum { SJ_NEEDED_SESSIONS_BYTES = 160 };
 size_t sj_needed_sessions_advice(size_t needed);
 
 /* Writes to `text` that `few` sessions per side cannot decide whether `functions` functions
- * changed. Adds how many sessions to record or, if `few` is already that number, the advice to use
- * a quieter machine. Returns `text`. `needed` is the largest sj_compare_row.needed_sessions of the
- * functions. */
+ * changed. Adds how many sessions to record or, if `few` is at least that number, the advice to
+ * use a quieter machine. Returns `text`. `needed` is the largest sj_compare_row.needed_sessions of
+ * the functions. */
 const char *sj_needed_sessions_text(size_t few, size_t needed, size_t functions,
                                     char text[SJ_NEEDED_SESSIONS_BYTES]);
 
