@@ -1,4 +1,4 @@
-/* Facts about a process that /proc reports. Any thread; nothing here blocks for long. */
+/* Facts about a process that /proc reports. Thread-safe. No function blocks for long. */
 #ifndef SJ_AGENT_PTRACE_PROC_STATUS_H
 #define SJ_AGENT_PTRACE_PROC_STATUS_H
 
@@ -11,9 +11,9 @@
 typedef struct sj_proc_status {
     char name[64];
     char state;   /* the kernel's letter: R S D T t Z ... */
-    pid_t leader; /* the process, if `pid` is the number of one of its threads */
+    pid_t leader; /* pid of the process; `pid` may be the tid of any of its threads */
     pid_t parent;
-    pid_t pid_inside; /* number of the process in its own PID namespace */
+    pid_t pid_inside; /* pid of the process in its own PID namespace */
     pid_t tracer;
     uint32_t user;
     uint32_t effective_user;
@@ -21,8 +21,9 @@ typedef struct sj_proc_status {
     uint64_t capabilities;    /* permitted capabilities */
     int seccomp;              /* 0: none */
     unsigned seccomp_filters; /* 0: none, or the kernel does not report it */
-    bool is_confined;         /* has seccomp filters that this process is not known to have */
-    bool is_ending;           /* its memory is already gone */
+    /* has seccomp filters that may forbid more than the filters of this process */
+    bool is_confined;
+    bool is_ending; /* its memory is already gone */
     bool is_kernel;
 } sj_proc_status;
 
@@ -45,8 +46,8 @@ SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread
 /* True if the process has a thread that has not ended. Its first thread may have ended. */
 bool sj_proc_is_alive(pid_t pid);
 
-/* Returns `pid`, or another thread of the process if its first thread has ended before the others.
- * /proc shows the memory of a process only through living threads. */
+/* Returns `pid`, or the tid of a living thread if the process's first thread has ended and others
+ * have not. /proc shows the memory of a process only through living threads. */
 pid_t sj_proc_living(pid_t pid);
 
 /* True if the process has a thread `tid`. */

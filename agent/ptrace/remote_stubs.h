@@ -1,5 +1,6 @@
-/* The agent's code in a foreign process: its module, its stub areas, and the thunk that replaces
- * return addresses. With this, an unwinder can show the program's own frames only. */
+/* The agent's code in a foreign process: its module, its stub areas, and the thunk. The agent
+ * replaces return addresses on stacks by the address of the thunk. An unwinder that knows this code
+ * can omit the agent's frames. */
 #ifndef SJ_AGENT_PTRACE_REMOTE_STUBS_H
 #define SJ_AGENT_PTRACE_REMOTE_STUBS_H
 
@@ -14,18 +15,19 @@ typedef struct sj_remote_stubs {
     uint64_t return_regions;
 } sj_remote_stubs;
 
-/* Reads where the stubs are. If threads run, stubs that they add meanwhile may be missing.
- * SJ_ENOTFOUND: the process has no agent. SJ_EVERSION: the agent has another version. SJ_EIO,
- * SJ_ENOMEM. Free with sj_remote_stubs_deinit. Blocking: reads files of /proc. Thread-safe for
- * different targets. */
+/* Reads where the stubs are. If threads of the process run meanwhile, stubs that they add may be
+ * missing. SJ_ENOTFOUND: the process has no agent. SJ_EVERSION: the agent has another version.
+ * SJ_EIO, SJ_ENOMEM. Free with sj_remote_stubs_deinit. Blocking: reads files of /proc. Thread-safe
+ * for different targets. */
 SJ_MUST_CHECK sj_status sj_remote_stubs_read(const sj_tracee *target, sj_remote_stubs *stubs);
 void sj_remote_stubs_deinit(sj_remote_stubs *stubs);
 
 /* Returns the area that contains `pc`, or NULL. Borrowed from `stubs`. */
 const sj_remote_range *sj_remote_stubs_find(const sj_remote_stubs *stubs, uint64_t pc);
 
-/* Replaces the thunk's address by the true return addresses in a copy of `size` bytes of a stack
- * that begins at `low`. The threads must still be stopped. */
+/* Replaces the thunk's address by the original return addresses in `bytes`. These are a copy of
+ * `size` bytes of a stack, from the address `low` on. The threads must have been stopped since the
+ * copy was made. */
 void sj_remote_stubs_put_back(const sj_remote_stubs *stubs, const sj_tracee *target, uint64_t low,
                               uint8_t *bytes, size_t size);
 

@@ -6,12 +6,12 @@
 
 /* Stops one thread that has enough free stack and holds none of the locks that dlopen and dlclose
  * take. These are the locks of the loader, the allocator and fork. The other threads continue to
- * run. `*thread` is the index of the stopped thread. SJ_ETIMEDOUT: no thread reached such a point
- * within 5 s. SJ_EUNSUPPORTED: no thread ever will (loader_lock.h). SJ_ECLOSED: the process has
- * ended. */
+ * run. `*thread` is the index of the stopped thread. SJ_ETIMEDOUT: no thread met these conditions
+ * within 5 s. SJ_EUNSUPPORTED: a lock of the loader will never be released (loader_lock.h).
+ * SJ_ECLOSED: the process has ended. */
 SJ_MUST_CHECK sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread);
 
-/* True if a stopped thread has enough stack below `sp` for sj_inferior_call_run. */
+/* True if the stack with the stack pointer `sp` has enough free space for sj_inferior_call_run. */
 bool sj_safepoint_has_space(const sj_tracee *target, uint64_t sp);
 
 #endif

@@ -25,20 +25,21 @@ typedef struct sj_tracee {
     sj_tracee_thread *threads;
     size_t count;
     size_t capacity;
-    /* monotonic time when the threads were resumed after the last sj_tracee_stop_all */
+    /* monotonic time at which the threads were resumed after the last sj_tracee_stop_all */
     uint64_t resumed_ns;
     bool replaced; /* the process executed another program while it was traced */
     /* the tracer has raised its own priority, which it does while all threads are stopped */
     bool is_boosted;
 } sj_tracee;
 
-/* sj_tracee_lock and sj_tracee_unlock bracket the use of a target. They are needed if several
- * threads of this process may trace the same process: the kernel allows one tracer. Blocking. */
+/* Lock and unlock a mutex of this process. The kernel allows one tracer per process. So if several
+ * threads may trace the same process, each holds the mutex from sj_tracee_open to sj_tracee_close.
+ * sj_tracee_lock blocks. */
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
 
-/* Opens the memory of a process. Does not trace any thread yet. SJ_ENOTFOUND. SJ_EPERM: `error`
- * says what forbids tracing and what to do. */
+/* Opens the memory of a process. Does not trace any thread yet. SJ_ENOTFOUND: the process does not
+ * exist. SJ_EPERM: `error` says what forbids tracing and what to do. */
 SJ_MUST_CHECK sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
 
 /* Stops tracing and resumes all threads. A second call does nothing. */
@@ -60,28 +61,29 @@ SJ_MUST_CHECK sj_status sj_tracee_write(const sj_tracee *target, uint64_t addres
  * resumed. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_all(sj_tracee *target, sj_error *error);
 
-/* Stops one thread, which is traced from then on. `*thread` is its index. The errors are those of
- * sj_tracee_stop_all. */
+/* Stops one thread, which is traced from then on. `*thread` is its index. SJ_ECLOSED: the thread
+ * has ended. Also returns the errors of sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_one(sj_tracee *target, pid_t tid, size_t *thread);
 
 /* Resumes all stopped threads and stops tracing them. */
 void sj_tracee_resume_all(sj_tracee *target);
 
-/* Does the same for all threads except `thread`, whose index becomes 0. */
+/* Resumes all threads except `thread`, and stops tracing them. The index of `thread` becomes 0. */
 void sj_tracee_resume_others(sj_tracee *target, size_t thread);
 
-/* Waits for the next stop of a thread that was resumed with a ptrace request. `*wait_status` is
- * that of waitpid(2). SJ_ECLOSED, SJ_ETIMEDOUT. */
+/* Waits for the next stop of a thread that was resumed with a ptrace request. `*wait_status` is the
+ * status of waitpid(2). SJ_ECLOSED, SJ_ETIMEDOUT. */
 SJ_MUST_CHECK sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms,
                                        int *wait_status);
 
-/* True if a running thread waits for something in the kernel. */
+/* True if a thread sleeps in the kernel (state S in /proc). */
 bool sj_tracee_is_asleep(const sj_tracee *target, size_t thread);
 
 /* Lets one stopped thread run for about `nanoseconds` of scheduled time, then stops it again.
  * Signals that arrive meanwhile are delivered. The thread may have created threads and processes,
- * or loaded modules: see sj_tracee_stop_all. Never uses single steps: their flag would kill the
- * thread if this process were killed meanwhile. The errors are those of sj_tracee_stop_all. */
+ * or loaded modules: see sj_tracee_stop_all. Does not use single steps: the processor's flag for
+ * them would stay set if this process were killed meanwhile, and would kill the thread. The errors
+ * are those of sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_tracee_run_on(sj_tracee *target, size_t thread, uint32_t nanoseconds);
 
 #endif

@@ -16,7 +16,8 @@ typedef struct sj_remote_module {
 } sj_remote_module;
 
 /* Finds the first module whose file name begins with `prefix`. Passes over pieces of its file that
- * the program has mapped only to read them. SJ_ENOTFOUND. SJ_EPERM: the mappings cannot be read. */
+ * the program has mapped only to read them. SJ_ENOTFOUND: no such module is mapped. SJ_EPERM: the
+ * mappings cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 
@@ -40,25 +41,26 @@ typedef struct sj_remote_range {
 SJ_MUST_CHECK sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range,
                                                bool *grows);
 
-/* Looks up an exported name. The memory belongs to another process, so every read is checked.
+/* Looks up an exported symbol. The content of the other process's memory is not trusted.
  * SJ_ENOTFOUND, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_tracee *target, const sj_remote_module *module,
                                          const char *name, uint64_t *address);
 
-/* Does the same, and also stores the end of the symbol, from its size. */
+/* Like sj_remote_symbol, but stores the range of the symbol, from its address and size. */
 SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_tracee *target,
                                                const sj_remote_module *module, const char *name,
                                                sj_remote_range *range);
 
-/* Returns the range of the C library's fork, or an empty range if it is not found. A thread in fork
- * may hold every lock of the C library, and walks the list of fork handlers. */
+/* Returns the range of the C library's function fork, or an empty range if it is not found. A
+ * thread in fork may hold every lock of the C library, and may walk the list of fork handlers. */
 sj_remote_range sj_remote_fork_find(const sj_tracee *target);
 
 /* Looks up an exported function of the C library. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_remote_function_find(const sj_tracee *target, const char *name,
                                                 uint64_t *function);
 
-/* Returns the address to which signal handlers return, or 0 if it is not found. */
+/* Returns the address of the C library's restorer, to which signal handlers return, or 0 if it is
+ * not found. */
 uint64_t sj_remote_restorer_find(const sj_tracee *target);
 
 static inline bool sj_remote_is_in(const sj_remote_range *range, uint64_t pc)

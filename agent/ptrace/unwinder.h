@@ -9,7 +9,7 @@
 
 typedef struct sj_unwinder sj_unwinder;
 
-/* A thread's registers and the top of its stack, copied while it was stopped. */
+/* A thread's registers and the innermost part of its stack, copied while the thread was stopped. */
 typedef struct sj_stack_copy {
     pid_t tid;
     sj_registers state;
@@ -20,11 +20,14 @@ typedef struct sj_stack_copy {
 
 typedef struct sj_native_frame {
     uint64_t pc;
-    uint64_t stack;     /* address of the return address, as probes record it; 0: unknown */
+    /* address of the stack word that holds the frame's return address, as probes record it; 0:
+     * unknown */
+    uint64_t stack;
     bool is_activation; /* `pc` is the next instruction to run; otherwise it is a return address */
 } sj_native_frame;
 
-/* Reads which modules are mapped in the process. SJ_ENOMEM, SJ_EIO. */
+/* Creates an unwinder for a running process. Reads which modules are mapped in it. SJ_ENOMEM,
+ * SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder);
 
 /* A file that was mapped in a process. */
@@ -33,28 +36,28 @@ typedef struct sj_mapped_file {
     char path[256];
 } sj_mapped_file;
 
-/* Creates an unwinder for stacks of a process's past. It knows only the files that were mapped and
- * the contents of each sj_stack_copy. Later files hide earlier ones. The process may have ended.
- * The errors are those of sj_unwinder_new. */
+/* Creates an unwinder for stacks that were copied earlier; their process may have ended. It reads
+ * only `files`, which were mapped then, and each sj_stack_copy. If two files overlap, the later one
+ * in the list counts. The errors are those of sj_unwinder_new. */
 SJ_MUST_CHECK sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count,
                                              sj_unwinder **unwinder);
 void sj_unwinder_free(sj_unwinder *unwinder);
 
-/* Copies a stopped thread's state and at most `limit` bytes of its stack. sj_unwinder_walk reads
- * the rest from the living process. Free with sj_stack_copy_deinit. */
+/* Copies a stopped thread's registers and at most `limit` bytes of its stack. If sj_unwinder_walk
+ * needs more of the stack, it reads the memory of the process. Free with sj_stack_copy_deinit. */
 SJ_MUST_CHECK sj_status sj_stack_copy_read(const sj_tracee *target, pid_t tid, size_t limit,
                                            sj_stack_copy *copy);
 void sj_stack_copy_deinit(sj_stack_copy *copy);
 
-/* Lists the frames of a copied stack, innermost first, at most `capacity`. Returns how many. If a
- * stack cannot be followed to its end, lists the frames that were found. */
+/* Writes the frames of a copied stack, innermost first, at most `capacity`. Returns their number.
+ * If the stack cannot be unwound to its end, writes the frames up to there. */
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
                         size_t capacity);
 
-/* Makes sj_unwinder_walk omit the agent's frames, and show a frame in a stub at the program
- * instruction that the stub stands for. `stubs` is borrowed until the next call of this function.
- * NULL shows all frames unchanged, which is the default. Not for an unwinder of a process's
- * past. */
+/* Makes sj_unwinder_walk omit the agent's frames. For a frame in a stub, it then reports the
+ * program's instruction that the stub replaces. `stubs` is borrowed until the next call of this
+ * function. If `stubs` is NULL, sj_unwinder_walk shows all frames unchanged, which is the default.
+ * Not for an unwinder of sj_unwinder_new_past. */
 void sj_unwinder_hide_agent(sj_unwinder *unwinder, const sj_remote_stubs *stubs);
 
 /* True if the last walk reached the end of the stack. */

@@ -6,9 +6,9 @@
 
 typedef void sj_process_visit(void *context, pid_t pid);
 
-/* Calls `visit` once for each living process of the registry, for at most 1024 processes. Repeats
- * the list a few times while it has new processes: a forked process inherits the hooks of that
- * moment. Not thread-safe. */
+/* Calls `visit` once for each living process of the registry, for at most 1024 processes. Then
+ * lists the processes again, because a process that is forked meanwhile inherits the hooks that its
+ * parent had. Repeats this while the list has new processes, 8 times at most. Not thread-safe. */
 void sj_each_process(sj_registry *registry, sj_process_visit *visit, void *context);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "agent/recording/pipeline_state.h"
 
-/* Applies the plans that became available late to the living processes. If a process refuses, the
- * next call tries it again. Emulated programs are not hooked late.
+/* Applies the plans that became available late to the living processes. If this fails in a process,
+ * the next call tries again, a limited number of times. Emulated programs are not hooked late.
  *
  * Blocks like sj_transition_process. Called by the recording's thread. */
 void sj_late_hooks_apply(sj_pipeline *pipeline);

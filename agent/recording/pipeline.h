@@ -1,8 +1,9 @@
 /* The pipeline of every recording: spool -> uplink -> frame writer -> registry -> drain -> link.
  * Its parts start in this order and stop in the reverse order.
  *
- * Its owner chooses the recorded processes and the end of the recording: recording.c or, inside the
- * recorded process, agent/direct. Not thread-safe, unless a function says otherwise. */
+ * The owner of a pipeline chooses the recorded processes and when the recording ends. The owner is
+ * recording.c or, inside the recorded process, agent/direct. Not thread-safe, unless a function
+ * says otherwise. */
 #ifndef SJ_AGENT_RECORDING_PIPELINE_H
 #define SJ_AGENT_RECORDING_PIPELINE_H
 
@@ -27,8 +28,8 @@ typedef struct sj_pipeline_options {
 
 /* sj_pipeline_new allocates a pipeline without parts. Returns SJ_ENOMEM, SJ_EIO.
  *
- * sj_pipeline_free stops the parts and removes their files; NULL: nothing. It keeps a spool that
- * sj_pipeline_close_spool has closed. */
+ * sj_pipeline_free stops the parts and removes their files. It keeps a spool that
+ * sj_pipeline_close_spool has closed. NULL is allowed. */
 SJ_MUST_CHECK sj_status sj_pipeline_new(const sj_recording_options *options, sj_pipeline **pipeline,
                                         sj_error *error);
 void sj_pipeline_free(sj_pipeline *pipeline);
@@ -38,18 +39,18 @@ void sj_pipeline_free(sj_pipeline *pipeline);
  * sj_pipeline_keep creates the files that let another process finish the session if this process is
  * killed.
  *
- * sj_pipeline_start starts the parts and sends the start of the session. It reaches the collector
- * once the uplink is released. */
+ * sj_pipeline_start starts the parts and sends the start of the session. This frame reaches the
+ * collector after sj_uplink_release. */
 SJ_MUST_CHECK sj_status sj_pipeline_place(sj_pipeline *pipeline, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_keep(sj_pipeline *pipeline, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_start(sj_pipeline *pipeline, const sj_pipeline_options *means,
                                           sj_error *error);
 
-/* Sends a clock pair: the times of the clock and of the day. */
+/* Sends a clock pair: the same moment on the clock of the records and as time of day. */
 void sj_pipeline_send_clock(sj_pipeline *pipeline);
 
 /* sj_pipeline_summarize fills the summary after the drain has finished. `how` says how the
- * recording ended, and must be a static text.
+ * recording ended (sj_recording_summary.how), and must be a static text.
  *
  * sj_pipeline_end_session sends the end of the session.
  *
@@ -67,7 +68,7 @@ sj_frame_writer *sj_pipeline_frame_writer(const sj_pipeline *pipeline);
 const char *sj_pipeline_runtime_directory(const sj_pipeline *pipeline);
 const char *sj_pipeline_spool_directory(const sj_pipeline *pipeline);
 
-/* Sets the process with which the recording ends. Any thread may call this. */
+/* Sets the main process, by its number in the session. Any thread may call this. */
 void sj_pipeline_set_main_process(sj_pipeline *pipeline, uint64_t process);
 
 /* Finishes the drain, then stops the link. Writes the link's counters to `*link`. Blocks. */
@@ -78,9 +79,10 @@ void sj_pipeline_end_main_process(sj_pipeline *pipeline, const sj_process_end *e
 
 /* sj_pipeline_set_traced_cpu stores the CPU time of the recorded program in the summary.
  *
- * sj_pipeline_set_delivered stores whether the collector has `answered` for every frame. The
- * recording is delivered if also no frame was put aside. Returns the sentence about such frames, or
- * "" if there are none. Borrowed from the recording. */
+ * sj_pipeline_set_delivered sets `answered` and `delivered` of the summary. `answered` is true if
+ * the collector has replied to every frame. The recording is delivered if, in addition, no frame
+ * was set aside (spool_aside.h). The function returns the sentence about frames set aside, or "" if
+ * there are none. The text is borrowed from the pipeline. */
 void sj_pipeline_set_traced_cpu(sj_pipeline *pipeline, uint64_t cpu_ns);
 const char *sj_pipeline_set_delivered(sj_pipeline *pipeline, bool answered);
 

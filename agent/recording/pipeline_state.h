@@ -16,8 +16,9 @@
 
 /* The policies of a recording: the current one, and a requested one. */
 typedef struct sj_policy_changes {
-    int wake;              /* eventfd: signals a request */
-    bool is_unsure;        /* the next request updates all hooks, even if it wants the same hooks */
+    int wake; /* eventfd: signals a request */
+    /* the next request updates all hooks, even if it selects the same functions */
+    bool is_unsure;
     pthread_mutex_t mutex; /* protects the members below */
     const sj_policy *policy;
     sj_policy *owned;  /* `policy` if it replaced the initial one, else NULL */
@@ -59,7 +60,8 @@ struct sj_pipeline {
     sj_drain *drain;
     sj_link_server *link;
     sj_function_rules *rules; /* NULL without a policy */
-    sj_value_rules *values;   /* of all policies so far, in their places; NULL: there was none */
+    /* value rules of all policies so far; each rule keeps its index; NULL: there was no policy */
+    sj_value_rules *values;
     sj_changes_table *_Atomic table; /* NULL: no rule changes calls */
     sj_metadata_store *control;      /* NULL without a policy */
     sj_zombies *zombies;             /* NULL: freed memory is not watched */
@@ -68,9 +70,9 @@ struct sj_pipeline {
     sj_recording_summary summary;
 };
 
-/* Creates the table of rules that change calls, if this machine allows such rules of `wanted`. Its
- * places are those of `places`, which the table shares. Returns SJ_EPERM if the machine does not
- * allow them; the message says why. Also returns SJ_EIO, SJ_ENOMEM. */
+/* Creates the table of rules that change calls, if this machine allows those rules in `wanted`. The
+ * table shares `places`: a rule has the same index in both. Returns SJ_EPERM if the machine does
+ * not allow them; the message says why. Also returns SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_changes_start(sj_pipeline *pipeline, const sj_value_rules *wanted,
                                          sj_value_rules *places, double ns_per_tick,
                                          sj_error *error);
@@ -81,15 +83,16 @@ SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const
                                                sj_error *error);
 void sj_policy_changes_deinit(sj_policy_changes *changes);
 
-/* Requests the policy of a document. Keeps a copy of `fd`, and replies there once the request was
- * carried out. Returns SJ_EAGAIN if another request is still being carried out. Returns
+/* Requests the policy of a document. Duplicates the socket `fd`, and replies on it after the
+ * request was carried out. Returns SJ_EAGAIN if another request is still being carried out. Returns
  * SJ_EUNSUPPORTED if this recording has no policy. Also returns SJ_ENOMEM. Any thread may call
  * this. */
 SJ_MUST_CHECK sj_status sj_policy_change_request(sj_pipeline *pipeline, sj_slice document, int fd);
 
 /* Reports to the collector which parts of the current policy were not applied. The report includes
- * the rules that cannot change calls and the names that match nothing so far. Writes those names to
- * `unmatched` as a JSON list, or "". Called by the recording's thread. */
+ * the rules that cannot change calls, and the policy's patterns that match nothing so far. Writes
+ * these patterns to `unmatched` as a JSON list, or "" if there are none. Called by the recording's
+ * thread. */
 void sj_policy_change_settle(sj_pipeline *pipeline, char *unmatched, size_t capacity);
 
 /* Carries out the requested policy change, if there is one. Called by the recording's thread.

@@ -23,7 +23,8 @@ typedef struct sj_recording sj_recording;
 
 typedef enum sj_recording_phase {
     SJ_PHASE_RECORDING,
-    SJ_PHASE_WAITING_FOR_BUDGET,   /* the budget still changes methods before processes are left */
+    /* the program's JVM still changes classes for the budget; the recorder detaches after that */
+    SJ_PHASE_WAITING_FOR_BUDGET,
     SJ_PHASE_WAITING_FOR_COLLECTOR /* the program has ended; some frames are not acknowledged yet */
 } sj_recording_phase;
 
@@ -56,7 +57,8 @@ typedef struct sj_recording_options {
     uint32_t chunks_per_thread; /* 0: all 64 */
     uint32_t max_threads;       /* 0: 512 */
     uint32_t children;          /* sj_follow bits: the children that join */
-    bool until_all_end; /* after a launch: record until all processes of the program have ended */
+    /* after a launch: record until all processes of the program have ended, not only the first */
+    bool until_all_end;
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
@@ -76,14 +78,14 @@ typedef struct sj_recording_link {
     uint32_t window;      /* maximum number of unacknowledged frames; 0: the uplink's default */
     int64_t wait_ms;      /* wait for acknowledgements after the program's end; -1: forever */
     bool waits_from_last; /* wait_ms counts from the last acknowledgement, not from the end */
-    /* Wait without a limit while a full disk keeps the last frames in memory. Without these frames
-     * the end of the session would be lost. */
+    /* Wait without a limit while metadata frames wait in memory for space in the spool, because the
+     * disk is full. Else these frames, among them the end of the session, would be lost. */
     bool stays_for_spool;
 } sj_recording_link;
 
 enum {
     SJ_LEFT_NAMED = 16,
-    SJ_DEEP_THROW = 1000 /* number of nested calls ended by one exception that is reported */
+    SJ_DEEP_THROW = 1000 /* an exception that ends at least this many nested calls is reported */
 };
 
 /* A process of the program that continues after its recording. */
@@ -104,7 +106,8 @@ typedef struct sj_recording_summary {
     sj_left_process left[SJ_LEFT_NAMED]; /* the first of them */
     sj_attach_report attach;             /* after an attach */
     sj_detach_process_report detach;
-    /* when the session reached its maximum size and hooks were removed; 0: never */
+    /* time from the start to the moment when the session reached its maximum size and hooks were
+     * removed; 0: never */
     uint64_t full_after_ns;
     uint32_t open_calls; /* calls that were open at the attach and were sent to the collector */
     bool replaced;       /* the attached process executed another program */
@@ -149,7 +152,7 @@ const sj_session_id *sj_recording_session(const sj_recording *recording);
 /* Runs the program to its end and delivers the remaining frames. Blocks.
  *
  * Fails only before the program has started. Sets `*exec_errno` if the program could not be
- * executed. After the start it always succeeds, and the summary lists the problems. */
+ * executed. After the start, always returns SJ_OK, and the summary lists the problems. */
 SJ_MUST_CHECK sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *link,
                                          sj_recording_summary *summary, int *exec_errno,
                                          sj_error *error);

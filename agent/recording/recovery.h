@@ -1,6 +1,6 @@
 /* Recovery: finishes the sessions of recorders that were killed.
  *
- * Such a session left three things:
+ * A killed recorder leaves three things:
  *
  * 1. `<spool>/<session>.to`, which its recorder had locked. It names the destination and the
  * runtime directory.
@@ -8,15 +8,17 @@
  * 3. The runtime directory, with the arenas of its processes and the journal.
  *
  * Recovery reads the rest of the arenas into the spool, as blocks with the RECOVERED flag in
- * further streams of the same threads. It reports as a gap what the killed recorder had read and
- * not spooled. It then sends the end of the session ("lost") and removes the runtime directory.
- * Living processes continue without a drain. The caller delivers the spool.
+ * further streams of the same threads. It reports, as a gap, the records that the killed recorder
+ * had read from the arenas but not written to the spool. It then sends the end of the session
+ * ("lost") and removes the runtime directory. Living processes continue without a drain. The caller
+ * delivers the spool.
  *
- * A profile's sums and open calls are those of the last checkpoint, at most two seconds old. What
- * was read afterwards is reported as a gap. What the arenas still hold is sent as blocks.
+ * In profile mode, the sums and open calls are those of the last checkpoint, at most two seconds
+ * before the kill. Records that the recorder read after the checkpoint are reported as a gap.
+ * Records that are still in the arenas are sent as blocks.
  *
- * In flight mode, the sealed blocks and the content of the arenas become a child session. Its cause
- * says so. */
+ * In flight mode, the complete blocks of the flight recorder and the content of the arenas become a
+ * child session. Its cause says that the recorder was killed. */
 #ifndef SJ_AGENT_RECORDING_RECOVERY_H
 #define SJ_AGENT_RECORDING_RECOVERY_H
 
@@ -46,7 +48,8 @@ typedef struct sj_recovery_result {
     bool recovered; /* false: the recorder had ended the session, so there was nothing to do */
     uint64_t records;
     uint64_t calls;
-    /* processes whose arena another version wrote, or that is damaged: their records are lost */
+    /* number of processes whose arena is damaged or was written by another version; their records
+     * are lost */
     uint64_t unreadable_processes;
 } sj_recovery_result;
 

@@ -1,5 +1,5 @@
-/* The uplink of one session. Its HELLO has the identity of the device and the session's secret. It
- * goes to the first of the device's collectors that answers. */
+/* The uplink of one session. Its HELLO frame contains the identity of the device and the session's
+ * secret. */
 #ifndef SJ_AGENT_RECORDING_SESSION_UPLINK_H
 #define SJ_AGENT_RECORDING_SESSION_UPLINK_H
 
@@ -23,7 +23,8 @@ typedef struct sj_session_uplink {
     /* True: the session belongs to one of the collectors, whose address is kept beside the spool
      * (chosen_channel.h). False: only the first collector is used. */
     bool is_chosen_once;
-    sj_uplink_options link; /* address, certificate, hello and context are set by the function */
+    /* sj_session_uplink_start sets address, certificate, hello and context */
+    sj_uplink_options link;
 } sj_session_uplink;
 
 /* Starts the uplink. All options are borrowed for the call. Reads or creates the session's secret

@@ -1,5 +1,5 @@
-/* Finds the hooked function that contains an address of a process. Immutable once it is finished.
- * */
+/* Finds the hooked function that contains an address of a process. The index does not change after
+ * sj_function_index_finish. */
 #ifndef SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 #define SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 
@@ -20,8 +20,8 @@ typedef struct sj_function_index {
     size_t capacity;
 } sj_function_index;
 
-/* Adds the hooked functions of the plan file at `plan_path`, which is mapped at `bias`. Their ids
- * start at `first_function`. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+/* Adds the hooked functions of the plan file at `plan_path`. Their module is mapped at `bias`, and
+ * the ids of its functions start at `first_function`. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_function_index_add(sj_function_index *index, const char *plan_path,
                                               uint64_t bias, uint32_t first_function);
 

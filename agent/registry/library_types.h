@@ -15,15 +15,16 @@ SJ_MUST_CHECK sj_status sj_library_types_new(pid_t pid, const char *besides,
                                              sj_library_types **libraries);
 void sj_library_types_free(sj_library_types *libraries); /* NULL is allowed */
 
-/* Describes an import: "library!function", or "!function" if the module does not name the library.
- * The caller owns the result. Blocking: reads all of the library's DWARF, once.
+/* Finds the types of an imported function. `import` is "library!function", or "!function" if the
+ * module does not say which library defines the function. The caller owns `*function`. Blocking:
+ * reads all DWARF of the library when a type in it is first asked for.
  *
- * SJ_ENOTFOUND: the library does not exist, it has no debug data of the function, or several
- * libraries have such a function. SJ_ENOMEM. */
+ * SJ_ENOTFOUND: the process has no such library, the library has no debug data of the function, or
+ * several libraries define the function. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                               sj_typed_function **function);
 
-/* The functions of a module that other modules can call. */
+/* The exported functions of a module. */
 typedef struct sj_exported_names {
     struct {
         uint64_t address;
@@ -33,17 +34,17 @@ typedef struct sj_exported_names {
     size_t capacity;
 } sj_exported_names;
 
-/* Adds the exported names of the file at `path`; none if the file is not a module. Blocking.
+/* Adds the exported names of the file at `path`. Adds none if the file is not a module. Blocking.
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_exported_names_read(const char *path, sj_exported_names *names);
 void sj_exported_names_deinit(sj_exported_names *names);
 
-/* Returns the index of the first name of the function at `address`, or `count` if it has none. Its
- * other names follow. */
+/* Returns the index of the first name of the function at `address`, or `count` if it has none. The
+ * function's other names follow it in `items`. */
 size_t sj_exported_names_find(const sj_exported_names *names, uint64_t address);
 
-/* Copies the name that a library gives itself. Writes "" if it has none or the name does not
- * fit. */
+/* Copies the name that the library at `path` gives itself (DT_SONAME). Writes "" if it has none or
+ * the name does not fit. */
 void sj_library_name(const char *path, char *name, size_t capacity);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "agent/session/frame_writer.h"
 
-/* Sends the globals that the map file of a program names, as reports of the monitor "map" about
- * module number `module`. If the map cannot be read any longer, reports the error. SJ_ENOMEM,
- * errors of sj_frame_writer_report. */
+/* Sends the globals in the map file of a program, as reports of the monitor "map" about module
+ * number `module`. If the map file cannot be read any longer, sends a report of that error.
+ * SJ_ENOMEM, errors of sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_map_globals_report(sj_frame_writer *writer, const char *program,
                                               const char *map_file, uint32_t module,
                                               uint64_t now_ticks);

@@ -1,5 +1,5 @@
-/* Stores which category defines a method, by the address of the method's code. A dispatcher knows a
- * method's class but not its category. Not thread-safe. */
+/* Stores which Objective-C category defines a method, by the address of the method's code. A
+ * message dispatcher knows a method's class but not its category. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 #define SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 
@@ -33,8 +33,9 @@ const char *sj_method_categories_find(const sj_method_categories *categories, ui
                                       uint64_t offset);
 
 /* Writes the name of a method with its category: -[Class(Category) selector] or
- * -[Receiver:Owner(Category) selector]. Returns the size in bytes with the NUL. Returns 0 if it
- * does not fit or `method` is not such a name. */
+ * -[Receiver:Owner(Category) selector]. `method` is the same name without the category. Returns the
+ * size in bytes with the NUL. Returns 0 if the name does not fit or `method` does not have this
+ * form. */
 size_t sj_method_name_in(const char *method, const char *category, char *name, size_t capacity);
 
 #endif

@@ -1,5 +1,5 @@
-/* Makes a group of methods of a dynamic runtime into a plan without code, from which module frames
- * are made. */
+/* Makes a plan from the names of a group of methods of a dynamic runtime. The plan has no code. It
+ * serves to send the module's frames. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_GROUP_H
 #define SJ_AGENT_REGISTRY_METHOD_GROUP_H
 
@@ -9,12 +9,13 @@
 
 enum { SJ_METHOD_GROUP_MAX = 4096 };
 
-/* Makes a plan whose functions are the `count` NUL-terminated names. A function is left out if the
- * selection (NULL: none) excludes it, or if wanted[i] was 0. Afterwards wanted[i] is 0 for all
- * left-out functions. A runtime reports the other functions.
+/* Makes a plan whose functions are the `count` NUL-terminated names. On entry, wanted[i] is 0 if
+ * method i is not to be recorded. On return, wanted[i] is also 0 if the selection (NULL: none)
+ * excludes the method. The runtime records the methods whose wanted[i] is not 0.
  *
- * A hash of `path` and names identifies the plan. The caller frees it. SJ_ECORRUPT: the bytes do
- * not hold `count` names. SJ_ENOMEM. */
+ * A hash of `path` and the names is the plan's build-id. The caller frees `*group`. SJ_ECORRUPT:
+ * `names` does not contain `count` names, or `count` is 0 or greater than SJ_METHOD_GROUP_MAX.
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_group_make(const sj_selection *selection, const char *path,
                                              sj_slice names, uint32_t count, uint8_t *wanted,
                                              sj_plan_header **group);

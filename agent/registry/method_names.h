@@ -1,5 +1,5 @@
-/* Stores the names of methods that record their receivers, by function id. Makes the names of
- * functions that stand for such a method and one class of receivers. Not thread-safe. */
+/* Stores the names of methods that record their receivers, by function id. Also writes the names of
+ * functions that stand for one such method with receivers of one class. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_NAMES_H
 #define SJ_AGENT_REGISTRY_METHOD_NAMES_H
 
@@ -31,9 +31,9 @@ SJ_MUST_CHECK sj_status sj_method_names_add(sj_method_names *names, const sj_pla
 /* Returns the name of a method that records its receiver, or NULL. */
 const char *sj_method_names_get(const sj_method_names *names, uint32_t function);
 
-/* Writes the name of a method for an object of `class`, or for the class itself: -[Receiver:Owner
- * selector]. Returns the size in bytes with the NUL. Returns 0 if the class is the owner or the
- * name does not fit. */
+/* Writes the name of a method for receivers of `class`: -[Receiver:Owner selector]. If `is_meta` is
+ * true, the receiver is the class itself. Returns the size in bytes with the NUL. Returns 0 if
+ * `class` is the owner or the name does not fit. */
 size_t sj_method_name_for(const char *method, const char *class, bool is_meta, char *name,
                           size_t capacity);
 

@@ -1,5 +1,5 @@
-/* Makes the plan of one module for a selection: by names, and by source files if the selection has
- * any. */
+/* Makes the plan of one module for a selection. The selection chooses functions by their names and,
+ * optionally, by their source files. */
 #ifndef SJ_AGENT_REGISTRY_MODULE_PLAN_H
 #define SJ_AGENT_REGISTRY_MODULE_PLAN_H
 
@@ -32,32 +32,34 @@ typedef struct sj_module_plan_options {
     bool is_main;                  /* the map file describes this module */
     bool only_imports;             /* see planner.h */
     uint32_t threads;              /* see planner.h */
-    /* receives the types of functions that typed rules name, in the plan's order; NULL: not asked
-     * for */
+    /* receives the types of the functions that rules with types name, in the plan's order; NULL:
+     * the caller needs no types */
     sj_found_types *types;
     pid_t pid; /* process whose libraries the module calls; 0: unknown */
 } sj_module_plan_options;
 
-/* Like sj_plan_make, for a selection. Same errors. Blocking. */
+/* Makes the plan of a module, with the hooks that the selection wants. Returns the errors of
+ * sj_plan_make. Blocking. */
 SJ_MUST_CHECK sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *plan,
                                             sj_error *error);
 
-/* Like sj_plan_select, for a selection. `wants_module` false: none of its functions are wanted.
- * SJ_ENOMEM. */
+/* Like sj_plan_select, for a selection. If `wants_module` is false, no function of the module is
+ * wanted. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_select(const sj_module_plan_options *options,
                                               bool wants_module, sj_plan *plan, bool *changed);
 
 /* Reasons why a function needs another hook or plan than it has. */
 typedef enum sj_renewal {
     SJ_RENEWAL_NONE = 0,
-    SJ_RENEWAL_VALUES = 1, /* its plan records more values */
-    SJ_RENEWAL_CALLER = 2  /* rules name it as a caller; agents learn its address from a plan */
+    SJ_RENEWAL_VALUES = 1, /* the function's plan now records more values */
+    /* rules now name the function as a caller; agents get its address from a plan */
+    SJ_RENEWAL_CALLER = 2
 } sj_renewal;
 
-/* Adds to a plan the values and callers of rules that came after it was made. Skips methods whose
- * receivers the plan does not know. Marks in `marks` (sj_renewal) each function that records more
- * now, or that a rule newly names as a caller, and counts them. Blocking: reads debug data if a
- * rule newly asks for types. SJ_ENOMEM. */
+/* Adds values and callers to a plan, for rules that were added after the plan was made. Skips
+ * methods for which the plan does not say which argument is the receiver. Marks in `marks`
+ * (sj_renewal) each function that records more now, or that a rule newly names as a caller, and
+ * counts them. Blocking: reads debug data if a rule newly asks for types. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
                                                   bool wants_module, sj_plan *plan, uint8_t *marks,
                                                   uint32_t *count);

@@ -1,9 +1,9 @@
-/* Knows which libraries in the system's folders are a program's own.
+/* Decides which libraries in the system's folders belong to a program.
  *
- * They are: libraries that come from the program's Debian source package (libMagickCore for
- * convert, libxml2 for xmllint); libraries with the program's name (libjq for jq); and libraries
- * in the program's private folder below /usr/lib. The libraries of a language runtime that has
- * methods of its own (a JVM, Mono) are never the program's. Not thread-safe. */
+ * The program's own libraries are: libraries that come from the program's Debian source package
+ * (libMagickCore for convert, libxml2 for xmllint); libraries with the program's name (libjq for
+ * jq); and libraries in the program's private folder below /usr/lib. The libraries of a language
+ * runtime that has methods of its own (a JVM, Mono) are never the program's. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_OWN_LIBRARIES_H
 #define SJ_AGENT_REGISTRY_OWN_LIBRARIES_H
 
@@ -19,7 +19,7 @@ typedef struct sj_own_program {
     bool is_runtime;       /* its source package contains a language runtime */
 } sj_own_program;
 
-/* Must be zeroed. Without a database, only names and folders decide. */
+/* Must be zeroed at first. If `database` is NULL, only names and folders decide. */
 typedef struct sj_own_libraries {
     const char *database; /* dpkg's folder; borrowed; NULL: none */
     sj_own_program *programs;
@@ -27,12 +27,12 @@ typedef struct sj_own_libraries {
     size_t capacity;
 } sj_own_libraries;
 
-/* True if the library belongs to the program; both are absolute paths. Reads dpkg's database at the
- * first question about a program, and keeps the result. Blocks on the file system meanwhile. False
- * if out of memory. */
+/* True if the library belongs to the program. Both are absolute paths. The first call for a program
+ * reads dpkg's database, which blocks on the file system, and stores the result. Returns false if
+ * out of memory. */
 bool sj_own_libraries_has(sj_own_libraries *libraries, const char *program, const char *library);
 
-/* Frees the results that are kept. */
+/* Frees the stored results. */
 void sj_own_libraries_deinit(sj_own_libraries *libraries);
 
 #endif

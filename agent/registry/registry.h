@@ -1,5 +1,5 @@
-/* The registry numbers the processes and modules of a session. It sends the frames that report them
- * to the collector before any block that needs them. Any thread. */
+/* The registry numbers the processes and modules of a session. It sends the frames that describe
+ * them to the collector before any block that refers to them. Thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_REGISTRY_H
 #define SJ_AGENT_REGISTRY_REGISTRY_H
 
@@ -26,19 +26,21 @@ typedef struct sj_registry_options {
     const char *runtime_directory; /* directory for plan files; borrowed */
     const char *cache_directory;   /* NULL: plans are not cached */
     const sj_journal *journal;     /* borrowed; NULL: none */
-    sj_class_table *classes;       /* read if the selection needs classes; borrowed; NULL: none */
+    /* filled and read if the selection chooses by class; borrowed; NULL: none */
+    sj_class_table *classes;
     /* Directory in which an emulator looks for modules first; NULL or "": none. */
     const char *sysroot;
     uint32_t plan_threads; /* see sj_planner_options */
-    sj_plan_ahead *ahead;  /* planning of the program into the same cache; borrowed; NULL: none */
+    /* the planning of the program itself, into the same cache; borrowed; NULL: none */
+    sj_plan_ahead *ahead;
     /* How long a process waits for all its plans together. Plans that take longer are made on other
-     * threads while the program runs. 0: no limit. The agent waits SJ_LINK_TIMEOUT_MS for any
-     * answer. */
+     * threads while the program runs. 0: no limit. The agent waits for each reply for
+     * SJ_LINK_TIMEOUT_MS at most. */
     uint32_t plan_wait_ms;
     bool counts_calls; /* the recording counts calls, so methods of runtimes are not recorded */
 } sj_registry_options;
 
-enum { SJ_REGISTRY_SKIPS = 32 }; /* more than there are values of sj_skip */
+enum { SJ_REGISTRY_SKIPS = 32 }; /* greater than the number of values of sj_skip */
 
 typedef struct sj_registry_counters {
     uint64_t processes;
@@ -57,12 +59,13 @@ typedef struct sj_registry_counters {
     uint64_t poor_module_percent; /* percentage of its code that belongs to no known function */
     uint64_t hook_ns;             /* CPU time that agents spent on modules */
     uint64_t plan_ns;
-    /* number of modules without a plan in time: the plan came while the program ran, or never */
+    /* number of modules whose plan was late: it was made while the program ran, or never */
     uint64_t late_plans;
-    uint64_t late_unhooked; /* number of these modules that got no hooks before the end */
+    /* number of late modules that got no hooks before the end of the recording */
+    uint64_t late_unhooked;
     /* path of the first late module without hooks, else of the first late module */
     char late_module[256];
-    uint64_t late_missed_ns;     /* how long the calls of that module are missing */
+    uint64_t late_missed_ns;     /* how long the calls of `late_module` are missing */
     uint64_t overwritten;        /* number of functions whose hooks programs have overwritten */
     char first_overwritten[512]; /* the first such function: FILE!NAME */
     uint64_t plan_failures;      /* number of wanted modules that could not be planned */
@@ -71,10 +74,10 @@ typedef struct sj_registry_counters {
     /* number of loaded classes of attached JVMs that were retransformed */
     uint32_t jvm_retransformed;
     uint32_t jvm_batches;
-    /* number of calls in virtual threads, which are only counted; of the latest JVM that reported
-     * them */
+    /* number of calls in virtual threads, which are counted but not recorded, in the JVM that
+     * reported last */
     uint64_t jvm_virtual_calls;
-    /* number of hidden classes without probes, in the latest JVM asked */
+    /* number of hidden classes without probes, in the JVM that reported last */
     uint32_t jvm_hidden_before;
     uint64_t jvm_total_ns;
     uint64_t jvm_longest_ns;     /* longest time of one batch */
@@ -84,13 +87,14 @@ typedef struct sj_registry_counters {
 SJ_MUST_CHECK sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry);
 void sj_registry_free(sj_registry *registry);
 
-/* Numbers a process that has sent HELLO and sends its Process frame. If a process with this pid is
- * known and alive, that process has executed a new program: its old entry ends. */
+/* Gives a number to a process whose agent has sent HELLO, and sends its Process frame. If the
+ * registry has a living process with this pid, that process has executed another program. Its old
+ * entry then ends. */
 SJ_MUST_CHECK sj_status sj_registry_add_process(sj_registry *registry, pid_t pid, pid_t parent_pid,
                                                 sj_link_occasion occasion, uint64_t now_ticks,
                                                 uint64_t *number);
 
-/* Writes a process into the journal, with the name of its arena. */
+/* Adds a process to the journal, with the name of its arena. */
 void sj_registry_note_arena(sj_registry *registry, uint64_t number, const char *arena_name);
 
 /* Adds a process from the journal of a killed recorder. The numbers must be ascending. Thread-safe.
@@ -108,8 +112,8 @@ bool sj_registry_is_forked(sj_registry *registry, uint64_t number);
 /* Writes the pids of at most `capacity` processes that have not ended. Returns how many. */
 size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capacity);
 
-/* Collects the planned functions of all modules of a process. Release `index` with
- * sj_function_index_deinit. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+/* Sets `*index` to a finished index of the hooked functions of all modules of a process. Release
+ * `index` with sj_function_index_deinit. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
                                                     sj_function_index *index);
 
@@ -121,11 +125,12 @@ typedef struct sj_process_end {
     uint32_t disarm_reason;
 } sj_process_end;
 
-/* Sends the Process frame of the end. A later call can add the status and the reason. */
+/* Sends a Process frame with the end of a process. A later call can add the wait status and the
+ * reason. */
 SJ_MUST_CHECK sj_status sj_registry_end_process(sj_registry *registry, uint64_t number,
                                                 const sj_process_end *end);
 
-/* A module of a process that an agent asks about. The pointers are borrowed for the call. */
+/* A module for which an agent requests a plan. The pointers are borrowed for the call. */
 typedef struct sj_plan_request {
     uint64_t process;
     const sj_link_module *module;
@@ -137,27 +142,28 @@ typedef struct sj_plan_request {
 typedef struct sj_plan_reply {
     uint32_t first_function;
     char plan_path[PATH_MAX];
-    /* plan of generated code, instead of a file; owned by the receiver; else zeroed */
+    /* plan of generated code, which has no plan file; zeroed for other modules; the caller owns
+     * it */
     sj_plan plan;
 } sj_plan_reply;
 
-/* Answers a MODULE request. Plans the module, once per session and build-id, and sends Module and
+/* Handles a MODULE request. Plans the module, once per session and build-id, and sends Module and
  * Mapping frames. Blocks for up to some seconds for large modules that are not cached.
  *
  * SJ_OK: `*reply` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
- * ask again with the same request. SJ_EUNSUPPORTED: the selection excludes the module, it cannot be
- * planned, or its plan is late. */
+ * repeat the call with the same request. SJ_EUNSUPPORTED: the selection excludes the module, it
+ * cannot be planned, or its plan is late. */
 SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_plan_reply *reply);
 
 /* State of a function under a new selection, indexed by function id. */
 typedef enum sj_function_state {
-    SJ_FUNCTION_FIXED = 0, /* cannot be hooked in place: does not change */
+    SJ_FUNCTION_FIXED = 0, /* cannot be hooked in place, so a new selection does not change it */
     SJ_FUNCTION_WANTED = 1,
     SJ_FUNCTION_UNWANTED = 2,
-    /* Method of a container. Its runtime records it unless it is hooked in place, or it has no code
-     * yet. */
+    /* Wanted method of a container. If it is not hooked in place, its runtime records it. It may
+     * have no code yet. */
     SJ_FUNCTION_MANAGED = 3,
     SJ_FUNCTION_MANAGED_UNWANTED = 4
 } sj_function_state;
@@ -165,8 +171,8 @@ typedef enum sj_function_state {
 typedef struct sj_function_states {
     uint8_t *states; /* [count] sj_function_state; ids from `count` on belong to later modules */
     uint32_t count;
-    bool other_modules; /* modules that were excluded may be wanted now */
-    bool asks_agents;   /* all agents ask for changes, even if their hooks seem complete */
+    bool other_modules; /* modules that the old selection excluded may be wanted now */
+    bool asks_agents;   /* every agent must request the changes, even if its hooks seem complete */
     /* [count] sj_renewal bits, including those of earlier selections until
      * sj_registry_settle_renewed */
     uint8_t *renewed;
@@ -175,32 +181,34 @@ typedef struct sj_function_states {
 
 void sj_function_states_deinit(sj_function_states *states);
 
-/* Replaces the selection and the rules that receive names; both are borrowed. Plans requested from
- * now on follow the selection, and the collector is notified. `states` receives the effect on
- * planned functions. The caller releases it, also after a failure.
+/* Replaces the selection and the rules that receive names; both are borrowed. Later plans follow
+ * the new selection. Changes the earlier plans, and sends the frames of the changed modules again.
+ * Writes the effect on the functions of earlier plans to `states`. The caller releases it, also
+ * after a failure.
  *
- * SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: no module follows the new selection, or only some do. */
+ * SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT, SJ_ELIMIT: the old selection stays, but some modules may already
+ * follow the new one. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
 
-/* True if a plan is ready whose hooks some programs still lack. Also false while a process waits
- * for another plan. Does not block. */
+/* True if a late plan is ready, and some processes do not have its hooks yet. Returns false while
+ * another thread uses the registry. Does not block. */
 bool sj_registry_has_late(sj_registry *registry);
 
 /* Sets `states` for a transition that only adds the hooks of late plans. Release it with
  * sj_function_states_deinit. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_registry_begin_late(sj_registry *registry, sj_function_states *states);
 
-/* Ends the transition of sj_registry_begin_late. If all living processes have applied it, reports
- * how long the calls are missing. Otherwise the next transition tries again, a limited number of
- * times. */
+/* Ends the transition of sj_registry_begin_late. `have_followed` is true if all living processes
+ * have applied it. Then reports for how long the calls of each late module are missing. Otherwise
+ * the next transition tries again, a limited number of times. */
 void sj_registry_settle_late(sj_registry *registry, bool have_followed);
 
 /* Reports the modules that have no hooks at the end. Called once. */
 void sj_registry_end_late(sj_registry *registry);
 
-/* Notes that all processes have applied the last selection. Otherwise the next selection includes
- * its renewed functions. */
+/* Stores that all processes have applied the last selection. Without this call, the next selection
+ * includes the renewed functions of the last one. */
 void sj_registry_settle_renewed(sj_registry *registry);
 
 /* Reports to the collector which wanted functions (ids, ascending) could not be hooked in a
@@ -215,32 +223,34 @@ SJ_MUST_CHECK sj_status sj_registry_report_missed(sj_registry *registry, uint64_
 SJ_MUST_CHECK sj_status sj_registry_report_overwritten(sj_registry *registry, uint64_t process,
                                                        const sj_overwritten *found);
 
-/* Says which functions have hooks in a process that will ask for more. `prepared` has a byte per
- * function id and is borrowed until sj_registry_end_review. One process at a time. */
+/* Begins a review: a process will request hooks that it does not have yet. `prepared` has one byte
+ * per function id, which says whether the function has hooks in the process. It is borrowed until
+ * sj_registry_end_review. Only one process can be reviewed at a time. */
 void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uint8_t *prepared,
                               uint32_t count);
 void sj_registry_end_review(sj_registry *registry);
 
-/* Answers a TRANSITION request like sj_registry_plan_module, with the wanted functions that have no
- * hooks yet. SJ_EUNSUPPORTED: there are none, or no review was begun. */
+/* Handles a TRANSITION request like sj_registry_plan_module. The plan contains only the wanted
+ * functions that have no hooks yet. SJ_EUNSUPPORTED: there are no such functions, or the process is
+ * not being reviewed. */
 SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
                                                   const sj_plan_request *request,
                                                   sj_plan_reply *reply);
 
-/* Answers an IMPORTS request like sj_registry_plan_module; in a review, with the imports that have
- * no hooks yet. SJ_EUNSUPPORTED: there are none, the module's plan includes them, or library calls
- * are not wanted. */
+/* Handles an IMPORTS request like sj_registry_plan_module. In a review, the plan contains only the
+ * imports that have no hooks yet. SJ_EUNSUPPORTED: there are no such imports, the module's plan
+ * includes them, or library calls are not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
                                                  const sj_plan_request *request,
                                                  sj_plan_reply *reply);
 
-/* Updates SJ_LINK_RUNTIME bits to the current selection: library calls, system classes, and
- * ancestors of classes. The latter two concern runtimes that show their classes. Returns the other
- * bits unchanged. Any thread. */
+/* Returns `runtimes` (SJ_LINK_RUNTIME bits) adapted to the current selection. Sets the bit of
+ * library calls if the selection wants them. Sets or clears the bits for system classes and for
+ * superclasses of runtimes that have `filters_classes`. Does not change other bits. */
 uint32_t sj_registry_present_runtimes(sj_registry *registry, uint32_t runtimes);
 
-/* Adds a class that a runtime of a process described, because no file describes it. `lineage` holds
- * its name and those of its ancestors, nearest first, NUL-terminated. SJ_ENOMEM. */
+/* Adds a class that a runtime of a process described, because no file describes it. `lineage`
+ * contains NUL-terminated names: first the class, then its superclass, and so on. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process,
                                                 sj_slice lineage);
 
@@ -250,14 +260,15 @@ size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const ch
                                uint64_t code, char *name, size_t capacity);
 
 /* Adds the methods that a runtime of a process named as functions of a module called `path`. Sends
- * Module and Mapping frames. On entry, wanted[i] says whether the module of the method's code is
- * recorded; on return, whether the method is. SJ_ECORRUPT, SJ_ELIMIT, SJ_ENOMEM. */
+ * Module and Mapping frames. On entry, wanted[i] is not 0 if the module of the method's code is
+ * recorded. On return, wanted[i] is not 0 if the method is recorded. SJ_ECORRUPT, SJ_ELIMIT,
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process,
                                                 const char *path, sj_slice names, uint32_t count,
                                                 uint64_t now_ticks, uint32_t *first_function,
                                                 uint8_t *wanted);
 
-/* The answer to an agent about a container. */
+/* The reply to an agent about a container. */
 typedef struct sj_container_reply {
     bool has_lines;
     uint32_t first_function; /* function id of token 1 */
@@ -267,17 +278,18 @@ typedef struct sj_container_reply {
     uint32_t value_count;
 } sj_container_reply;
 
-/* Adds the methods of a container that a runtime of a process has loaded as functions of a module,
- * once per session and module id. Reads the file. Sends Module and Mapping frames.
+/* Handles a container that a runtime of a process has loaded. Adds its methods as functions of a
+ * module, once per session and module id. Reads the file at `path`. Sends Module and Mapping
+ * frames.
  *
- * SJ_EUNSUPPORTED: nothing in it is wanted. SJ_ENOTFOUND: its file cannot be read. SJ_ELIMIT,
- * SJ_ENOMEM, errors of the frame writer. */
+ * SJ_EUNSUPPORTED: no method of the container is wanted. SJ_ENOTFOUND: the file cannot be read.
+ * SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
                                                   const sj_link_container *container,
                                                   const char *path, uint64_t now_ticks,
                                                   sj_container_reply *reply);
 
-/* The answer about a Java class. */
+/* The reply to an agent about a Java class. */
 typedef struct sj_class_reply {
     uint32_t first_function; /* function id of the first method */
     uint32_t count;          /* number of methods */
@@ -288,7 +300,8 @@ typedef struct sj_class_reply {
     size_t size;
 } sj_class_reply;
 
-/* Names of a class, in the JVM's internal form. `lineage` holds NUL-terminated names. */
+/* Names of a class, in the JVM's internal form. `lineage` contains the NUL-terminated names of its
+ * superclasses. */
 typedef struct sj_class_texts {
     sj_slice name;
     sj_slice loader;
@@ -296,13 +309,13 @@ typedef struct sj_class_texts {
     sj_slice host; /* host of a hidden class */
 } sj_class_texts;
 
-/* Adds the methods of a Java class that a process is about to define as functions of a module, once
- * per session, loader and bytes. Sends Module and Mapping frames. Adds probes to the wanted
- * methods. Uses the loader in `texts`, and the host of a hidden class, which selects and names that
- * class.
+/* Handles a Java class that a process is about to define. Adds its methods as functions of a
+ * module, once per session, loader and bytes. Sends Module and Mapping frames. Adds probes to the
+ * wanted methods. Of `texts`, uses the loader and the host. A hidden class is selected and named by
+ * its host.
  *
- * SJ_EUNSUPPORTED: nothing in it is wanted, it has probes already, or it is not a class file.
- * SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+ * SJ_EUNSUPPORTED: no method of the class is wanted, the class has probes already, or the bytes are
+ * not a class file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
                                               const sj_link_class *class,
                                               const sj_class_texts *texts, sj_slice bytes,
@@ -313,17 +326,18 @@ SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t pr
 bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
                               const sj_link_loaded_class *loaded, const sj_class_texts *texts);
 
-/* sj_registry_leave_out excludes Java methods from the recording of a process for their cost
- * (`is_out`), or includes them again. This takes effect when their classes are next transformed. It
- * moves functions that are not Java methods to the front, in their order, and returns their number.
+/* If `is_out` is true, sj_registry_leave_out excludes Java methods from the recording of a process
+ * because of their cost. Else it includes them again. The change takes effect when their classes
+ * are next transformed. The function moves functions that are not Java methods to the front of
+ * `functions`, in their order, and returns their number.
  *
- * sj_registry_leave_out_none includes all methods again. Muted methods stay muted until
- * sj_registry_unmute_found. Any thread. */
+ * sj_registry_leave_out_none includes all methods of all processes again. With both functions,
+ * muted methods stay muted until sj_registry_unmute_found. */
 size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
                              size_t count, bool is_out);
 void sj_registry_leave_out_none(sj_registry *registry);
 
-/* Methods that a process leaves out for their cost. */
+/* Methods that a process leaves out because of their cost. */
 typedef struct sj_left_out_choice {
     uint64_t process;
     uint32_t *methods;
@@ -332,16 +346,16 @@ typedef struct sj_left_out_choice {
     void *context;
 } sj_left_out_choice;
 
-/* Marks the methods that are muted and keep their probes. Methods of hidden classes always keep
- * them. A method of another class keeps them if all its class's methods in `choice` are rare and no
- * values are recorded. Moves the marked methods to the front and returns how many there are. Any
- * thread. */
+/* Mutes those left-out methods that keep their probes: a muted method's probes record nothing.
+ * Methods of hidden classes always keep their probes. Methods of another class keep them if no
+ * values are recorded and `is_rare` is true for all methods of that class in `choice`. Moves the
+ * muted methods to the front of `methods` and returns their number. */
 size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice);
 
-/* sj_registry_find_muted moves the muted ones of the methods to the front and returns how many
- * there are. sj_registry_unmute_found also notes that they are recorded again.
- * sj_registry_find_all_muted lists the muted methods of a process, at most `capacity`. Any
- * thread. */
+/* sj_registry_find_muted moves the muted methods to the front of `methods` and returns their
+ * number. sj_registry_unmute_found does the same, and stores that these methods are recorded again.
+ * sj_registry_find_all_muted writes the muted methods of a process, at most `capacity`, and returns
+ * their number. */
 size_t sj_registry_find_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                               size_t count);
 size_t sj_registry_unmute_found(sj_registry *registry, uint64_t process, uint32_t *methods,
@@ -349,15 +363,17 @@ size_t sj_registry_unmute_found(sj_registry *registry, uint64_t process, uint32_
 size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                                   size_t capacity);
 
-/* Plans generated code of the session's functions and reports the functions that cannot be hooked.
- * `file` has the content of an sj_link_code from the process. reply->first_function has no meaning.
- * SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
+/* Plans code that a runtime has generated for functions of the session. Reports the functions that
+ * cannot be hooked. `file` is the content of the file that belongs to an sj_link_code of the
+ * process. Sets reply->plan; reply->first_function has no meaning. SJ_ECORRUPT, SJ_EUNSUPPORTED,
+ * SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
                                                    sj_plan_reply *reply);
 
-/* Notes which instructions of methods ran in a process, given as words of an sj_link_lines. After
- * the last words, reports their lines. SJ_ENOMEM, errors of the frame writer. */
+/* Stores which instructions of methods ran in a process. `words` are those of an sj_link_lines. If
+ * `is_last` is true, then reports the lines of these instructions. SJ_ENOMEM, errors of the frame
+ * writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words,
                                               uint32_t count, bool is_last, uint64_t now_ticks);
 
@@ -376,8 +392,8 @@ SJ_MUST_CHECK sj_status sj_registry_report_no_methods(sj_registry *registry, uin
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                                const sj_link_jvm_state *state, uint64_t now_ticks);
 
-/* Reports what a process said about a thread that does not answer (monitor "stall"). `json` is a
- * JSON object. SJ_ECORRUPT: it is not an object. Errors of sj_frame_writer_report. */
+/* Reports what a process said about a thread that is stalled (monitor "stall"). `json` is a JSON
+ * object. SJ_ECORRUPT: it is not an object. Errors of sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_registry_report_stall(sj_registry *registry, uint64_t process,
                                                  sj_slice json, uint64_t now_ticks);
 
@@ -385,19 +401,20 @@ SJ_MUST_CHECK sj_status sj_registry_report_stall(sj_registry *registry, uint64_t
 typedef struct sj_receiver_pair {
     uint64_t isa;      /* first word of the object */
     uint32_t function; /* id of the method's function */
-    /* Out: the function of the method for that class. It is `function` itself if the class defines
-     * the method or is unknown. */
+    /* Set by sj_registry_add_receivers: the function that stands for the method with receivers of
+     * that class. It is `function` itself if the class defines the method or is not known. */
     uint32_t result;
 } sj_receiver_pair;
 
-/* Adds functions for the pairs and sends their frames. SJ_ENOMEM, SJ_ELIMIT, errors of the frame
- * writer. */
+/* Finds or adds the function for each pair, and sends the frames of the added functions. SJ_ENOMEM,
+ * SJ_ELIMIT, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_t process,
                                                   sj_receiver_pair *pairs, size_t count,
                                                   uint64_t now_ticks);
 
-/* Reports that generated code is not hooked. `skip`: the reason, an sj_skip. SJ_ECORRUPT,
- * SJ_ENOMEM, errors of the frame writer. */
+/* Reports that generated code is not hooked. `file` and `count` are those of
+ * sj_registry_plan_generated. `skip` is the reason, an sj_skip. SJ_ECORRUPT, SJ_ENOMEM, errors of
+ * the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count, uint32_t skip);
 
@@ -407,10 +424,10 @@ typedef struct sj_replaced_code {
     const char *name;
 } sj_replaced_code;
 
-/* Notes which code a program gave to its methods, all at one moment. If only one method has the
- * code of a function, calls of the function get that method's name, as a function of their own.
- * Code that several methods share keeps its name. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer.
- * */
+/* Stores which code a program gave to its methods at one moment. If exactly one method has the code
+ * of a function, later calls of the function count as calls of another function with that method's
+ * name. Code that several methods share keeps its own name. SJ_EINVAL: `count` exceeds
+ * SJ_LINK_REPLACED_METHODS_MAX. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
                                                     const sj_replaced_code *changes, size_t count,
                                                     uint64_t now_ticks);
@@ -423,9 +440,9 @@ typedef struct sj_renamed_function {
     uint32_t named;
 } sj_renamed_function;
 
-/* sj_registry_renamed_count returns the number of renamed functions of all processes; any thread,
- * without a lock. sj_registry_list_renamed copies at most `capacity` of them, from index `first`
- * on, in the order of their times. It returns how many it copied. */
+/* sj_registry_renamed_count returns the number of sj_renamed_function of all processes, without a
+ * lock. sj_registry_list_renamed copies at most `capacity` of them, from index `first` on, in the
+ * order of their times. It returns the number that it copied. */
 size_t sj_registry_renamed_count(const sj_registry *registry);
 size_t sj_registry_list_renamed(sj_registry *registry, size_t first, sj_renamed_function *list,
                                 size_t capacity);
@@ -435,12 +452,14 @@ size_t sj_registry_list_renamed(sj_registry *registry, size_t first, sj_renamed_
 SJ_MUST_CHECK sj_status sj_registry_report_generated(sj_registry *registry, uint64_t process,
                                                      const sj_link_failure *failures, size_t count);
 
-/* Notes what the agent did with a plan. Sends Unhooked if the agent refused some functions. */
+/* Stores what the agent did with a plan. Sends an Unhooked frame if the agent refused some
+ * functions. */
 SJ_MUST_CHECK sj_status sj_registry_applied(sj_registry *registry, uint64_t process,
                                             const sj_link_applied *applied,
                                             const sj_link_failure *failures, size_t failure_count);
 
-/* Sends the end of a mapping. SJ_ENOTFOUND. */
+/* Sends the end of the mapping at `bias` in a process. SJ_ENOTFOUND: the process has no such
+ * mapping. */
 SJ_MUST_CHECK sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t bias,
                                              uint64_t now_ticks);
 

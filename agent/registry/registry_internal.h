@@ -46,7 +46,7 @@ typedef struct sj_registry_process {
     sj_process_end end;
     uint64_t plan_wait_left_ns; /* how long the process may still wait for plans, in total */
     bool ended;
-    /* indexed by runtime: it was reported that the runtime's methods are not recorded */
+    /* indexed by runtime; true after a report that the runtime's methods are not recorded */
     bool lacks[SJ_RUNTIMES];
     sj_mapping_list mappings;
 } sj_registry_process;
@@ -54,21 +54,22 @@ typedef struct sj_registry_process {
 typedef struct sj_registry_module {
     uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
     uint8_t build_id_bytes;
-    bool is_main;      /* the program itself; the map file describes only this module */
-    bool has_imports;  /* its plan was made with imports, even if there are none */
-    bool only_imports; /* contains only the imports of a module whose plan has none */
+    bool is_main;     /* the program itself; the map file describes only this module */
+    bool has_imports; /* its plan was made with imports, even if the module has none */
+    /* contains only the imports of a module whose own plan was made without imports */
+    bool only_imports;
     uint32_t first_function;
     uint32_t function_count;
-    bool counted; /* its APPLIED was added to the counters */
+    bool counted; /* the APPLIED message of the first process was added to the counters */
     char path[PATH_MAX];
     char plan_path[PATH_MAX];
     uint32_t skips[SJ_REGISTRY_SKIPS];
-    /* its plan file, mapped at the first request for code of it; NULL: not yet */
+    /* its plan file, mapped when its generated code is first planned; NULL: not mapped yet */
     void *mapped_plan;
     size_t mapped_bytes;
 } sj_registry_module;
 
-/* A container whose methods are functions. */
+/* A container whose methods are functions of a module. */
 typedef struct sj_registry_container {
     uint32_t language;
     bool is_main;                  /* the program itself */
@@ -76,7 +77,8 @@ typedef struct sj_registry_container {
     uint8_t *wanted;               /* one bit per function; owned */
     sj_link_method_values *values; /* values of the methods that record some; owned */
     uint32_t value_count;
-    sj_source_lines *lines; /* NULL: not asked for, or unknown; owned */
+    /* NULL: the selection asks for no lines, or they are not known; owned */
+    sj_source_lines *lines;
 } sj_registry_container;
 
 /* A method that one process does not record because of its cost. */
@@ -84,7 +86,7 @@ typedef struct sj_left_out {
     uint64_t process;
     uint32_t method;  /* index in its class */
     bool is_muted;    /* its probes record nothing */
-    bool keeps_probe; /* its class need not be transformed */
+    bool keeps_probe; /* it may keep its probes, so its class need not be transformed */
 } sj_left_out;
 
 /* A Java class that a process has defined. */
@@ -131,7 +133,8 @@ struct sj_registry {
     sj_registry_class *classes;
     size_t class_count;
     size_t class_capacity;
-    uint64_t *descendants; /* path_hash of the classes chosen by their ancestors */
+    /* path_hash of the classes that were selected because of their superclasses */
+    uint64_t *descendants;
     size_t descendant_count;
     size_t descendant_capacity;
     uint32_t generated_count; /* number of plans of generated code */
@@ -150,7 +153,7 @@ struct sj_registry {
     size_t renamed_capacity;
     sj_own_libraries own_libraries;
     sj_registry_counters counters;
-    uint64_t reviewed; /* process that may ask for more functions; 0: none */
+    uint64_t reviewed; /* process that is being reviewed (sj_registry_begin_review); 0: none */
     /* [renewed_count] sj_renewal bits that not all processes have applied; owned */
     uint8_t *renewed;
     uint32_t renewed_count;
@@ -158,47 +161,48 @@ struct sj_registry {
     uint32_t prepared_count;
 };
 
-/* Returns the file of a module. In an emulator, that is the file below the sysroot if there is
- * one. */
+/* Returns the path of a module's file. For an emulated program, this is the file below the sysroot
+ * if it exists there. The result is `path`, or is written to `in_root`. */
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
 
-/* True if a module of a process is recorded under a selection, by its path: the selection wants it,
- * or it is a library of the process's own program. May read dpkg's database. The caller holds the
- * mutex. */
+/* True if a selection records a module of a process, by the module's path. The selection may want
+ * the module itself, or the libraries that belong to the process's program. May read dpkg's
+ * database. The caller holds the mutex. */
 bool sj_registry_wants_module(sj_registry *registry, const sj_selection *selection,
                               uint64_t process, const char *path, bool is_main);
 
-/* Adds the types of a module's functions, from debug data, to the rules by which values are
- * recorded, and reports them. Types that were known before stay. SJ_ENOMEM, SJ_EIO. */
+/* Adds the types of a module's functions, from debug data, to the value rules, and reports them.
+ * Does not replace types that are already known. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_keep_types(const sj_registry *registry,
                                                const sj_registry_module *entry,
                                                const sj_plan_header *plan, sj_value_rules *values,
                                                sj_found_types *types);
 
-/* Marks the methods of a container again, after reading its file. If the file is no longer readable
- * or has changed, the marks stay. Sets states (sj_function_state), indexed by function id. The
- * caller holds the mutex. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+/* Decides again which methods of the container with index `place` are wanted, after reading its
+ * file. If the file cannot be read any longer or has changed, the old decision stays. Writes the
+ * sj_function_state of each method to `states`, indexed by function id. The caller holds the mutex.
+ * SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_select_container(sj_registry *registry, size_t place,
                                                      const sj_selection *selection,
                                                      sj_function_rules *rules, uint8_t *states);
 
 /* Reads and reports the source lines of a new container's methods, if the selection asks for lines.
- * `*lines` is NULL if it does not or they are unknown. The caller holds the mutex. SJ_ENOMEM,
- * errors of the frame writer. */
+ * `*lines` is NULL if the selection does not ask for lines or they are not known. The caller holds
+ * the mutex. SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_read_lines(sj_registry *registry,
                                                const sj_link_container *container, const char *path,
                                                uint64_t now_ticks, sj_source_lines **lines);
 
-/* Reads the classes of a process before anything is selected by class: a class may descend from a
- * class of a later module. The caller does not hold the mutex. `path` NULL: not for a module.
- * Errors of sj_class_table_read_process. */
+/* Reads the classes of a process into the class table, before functions are selected by class. All
+ * modules are read, because a superclass may be in a later module. The caller does not hold the
+ * mutex. `path` is NULL if the call is not for a module. Errors of sj_class_table_read_process. */
 SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                                  const sj_link_module *module, const char *path);
 
-/* Reports a runtime whose methods are not recorded because the recording counts calls. Called when
- * a process has loaded the runtime's file; reports once per process. The caller holds the mutex.
- * Errors of the frame writer. */
+/* If the requested module is a runtime whose methods are not recorded because the recording counts
+ * calls, reports this, once per process and runtime. The caller holds the mutex. Errors of the
+ * frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
                                                      const sj_plan_request *request);
 
@@ -209,13 +213,13 @@ const sj_mapping_list *sj_registry_mappings_of(const sj_registry *registry, uint
 /* True if a process has a module mapped. */
 bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint32_t module);
 
-/* Gives a forked child the mappings of its parent, which the child's agent does not report.
- * SJ_ENOMEM, errors of the frame writer. */
+/* Copies the mappings of a parent to its forked child, because the child's agent does not report
+ * them. SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);
 
-/* Stores and sends one mapping. Does not change a known mapping. SJ_ENOMEM, errors of the frame
- * writer. */
+/* Stores and sends one mapping. Does nothing if the mapping is already known. SJ_ENOMEM, errors of
+ * the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
 
@@ -230,16 +234,17 @@ SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
                                               const sj_plan_header *group, const char *path,
                                               uint32_t *first_function);
 
-/* Reports that a process also has a function that another process has added. Errors as
+/* Reports that a process also has a function that another process has added. Returns the errors of
  * sj_registry_add_mapping. */
 SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64_t process,
                                                    uint32_t function, uint64_t now_ticks);
 
-/* Gives a forked child the method names of its parent's code. SJ_ENOMEM, SJ_ELIMIT. */
+/* Copies to a forked child which code the parent has given to its methods (replaced_methods.h).
+ * SJ_ENOMEM, SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_replaced(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);
 
-/* Passes the names of the methods of Java classes to the present rules. */
+/* Passes the names of the methods of all Java classes to the current rules. */
 void sj_registry_name_classes(sj_registry *registry);
 
 /* Counts a module that could not be planned. */
@@ -256,8 +261,9 @@ SJ_MUST_CHECK sj_status sj_registry_plan_locked(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_registry_module **planned);
 
-/* Like sj_registry_plan_locked, for the imports of a module whose plan has none. SJ_EUNSUPPORTED
- * also if the plan has them, or library calls are not wanted. */
+/* Like sj_registry_plan_locked, for the imports of a module whose plan was made without imports.
+ * Also returns SJ_EUNSUPPORTED if the module's plan includes the imports, or if library calls are
+ * not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports_locked(sj_registry *registry,
                                                         const sj_plan_request *request,
                                                         sj_registry_module **planned);

@@ -1,5 +1,5 @@
-/* Methods whose code a program has replaced at run time. Stores, by process, whose code each method
- * has now. Not thread-safe. */
+/* Methods whose code a program has replaced at run time. Stores, for each process, the function
+ * whose code each such method has now. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_REPLACED_METHODS_H
 #define SJ_AGENT_REGISTRY_REPLACED_METHODS_H
 
@@ -10,14 +10,18 @@
 
 enum {
     SJ_REPLACED_METHODS = 16384
-}; /* later methods are not stored: calls keep the names of the code */
+    /* maximum number; further methods are not stored, so their calls keep the name of the code's
+     * function */
+};
 
 typedef struct sj_replaced_method {
     uint64_t process;
     uint32_t function; /* function whose code the method has; 0: unknown */
     char *name;        /* -[Class selector]; owned */
     char *shown;       /* the name with the category that defines the code; owned */
-    char *own; /* name of that code in the file's tables, without its category; "": none; owned */
+    /* name of the method for which the code was made, from the file's tables, without a category;
+     * "": none; owned */
+    char *own;
 } sj_replaced_method;
 
 /* Zeroed means empty. */
@@ -29,15 +33,16 @@ typedef struct sj_replaced_methods {
 
 void sj_replaced_methods_deinit(sj_replaced_methods *methods);
 
-/* Notes that the method given->name of given->process has the code of given->function, which its
- * file calls given->own. Copies the texts. `*before` is the function whose code it had before; 0:
- * none. SJ_ENOMEM. SJ_ELIMIT: there are too many methods. */
+/* Stores that the method given->name of given->process now has the code of given->function. Copies
+ * the texts of `given`. `*before` is the function whose code the method had before; 0: none.
+ * SJ_ENOMEM. SJ_ELIMIT: there are too many methods. */
 SJ_MUST_CHECK sj_status sj_replaced_methods_set(sj_replaced_methods *methods,
                                                 const sj_replaced_method *given, uint32_t *before);
 
-/* Returns the shown name of the one method that has a function's code. Returns NULL if only the
- * method has it for which the code was made, if no method has it, or if several have it. Borrowed
- * until the next change. */
+/* Returns `shown` of the method that has a function's code, if the code belongs to exactly one
+ * method. Returns NULL if no stored method has the code, or if several methods have it. Also
+ * returns NULL if the only one is the method for which the code was made. Borrowed until the next
+ * change. */
 const char *sj_replaced_methods_name(const sj_replaced_methods *methods, uint64_t process,
                                      uint32_t function);
 

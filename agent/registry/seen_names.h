@@ -1,5 +1,5 @@
-/* Stores each name once: the first few, and the number of others. Messages use them to say what was
- * found instead of a pattern's match. Any thread. */
+/* Stores the first SJ_SEEN_NAMES different names, and counts the others. If a pattern of the policy
+ * matches nothing, messages list the names that exist. Thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_SEEN_NAMES_H
 #define SJ_AGENT_REGISTRY_SEEN_NAMES_H
 
@@ -21,10 +21,10 @@ typedef struct sj_seen_names {
 void sj_seen_names_init(sj_seen_names *seen);
 void sj_seen_names_deinit(sj_seen_names *seen);
 
-/* Notes a name; of a path, only the file name. */
+/* Adds a name. If `name` is a path, adds only the file name. */
 void sj_seen_names_add(sj_seen_names *seen, const char *name);
 
-/* Writes "a", "b" and others; `none` if there is no name. */
+/* Writes a list of the names to `text`. Writes `none` if there are no names. */
 void sj_seen_names_describe(sj_seen_names *seen, const char *none, char *text, size_t capacity);
 
 #endif

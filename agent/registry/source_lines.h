@@ -1,5 +1,6 @@
-/* Source lines of a container's methods: all lines, from its symbol file, and the entered lines,
- * from the agent. The reports of the monitor "lines" become rows of the view source_lines. */
+/* Source lines of a container's methods. All lines come from its symbol file; the agent reports
+ * which of them were entered. The reports of the monitor "lines" become rows of the view
+ * source_lines. */
 #ifndef SJ_AGENT_REGISTRY_SOURCE_LINES_H
 #define SJ_AGENT_REGISTRY_SOURCE_LINES_H
 
@@ -8,13 +9,13 @@
 
 typedef struct sj_source_lines sj_source_lines;
 
-/* Reads the symbol file of a container; the caller owns `*lines`. SJ_ENOTFOUND: there is none, or
- * it is damaged. SJ_ENOMEM. */
+/* Reads the symbol file of the container at `path`. `id` is the container's module id. The caller
+ * owns `*lines`. SJ_ENOTFOUND: the symbol file does not exist or is damaged. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path,
                                              sj_slice id, sj_source_lines **lines);
 
 /* sj_source_lines_new makes an empty list. sj_source_lines_add adds a position in the code. Call
- * sj_source_lines_sort once after that. SJ_ENOMEM. SJ_ELIMIT: the list is full. */
+ * sj_source_lines_sort once after the last position. SJ_ENOMEM. SJ_ELIMIT: the list is full. */
 SJ_MUST_CHECK sj_status sj_source_lines_new(sj_source_lines **lines);
 SJ_MUST_CHECK sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line);
 void sj_source_lines_sort(sj_source_lines *lines);
@@ -22,7 +23,7 @@ bool sj_source_lines_is_empty(const sj_source_lines *lines);
 
 void sj_source_lines_free(sj_source_lines *lines); /* NULL is allowed */
 
-/* Notes that the instruction at an offset of a method's code has run. */
+/* Stores that the instruction at an offset of a method's code has run. */
 void sj_source_lines_enter(sj_source_lines *lines, uint32_t token, uint32_t offset);
 
 /* The lines that a report covers. */

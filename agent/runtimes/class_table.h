@@ -1,5 +1,6 @@
 /* A table of the classes in the modules of recorded processes, read from the modules' files.
- * Classes that programs created at run time are added when a record refers to them. Thread-safe. */
+ * Classes that programs created at run time are added when a record refers to them
+ * (sj_class_table_meet). Thread-safe. */
 #ifndef SJ_AGENT_RUNTIMES_CLASS_TABLE_H
 #define SJ_AGENT_RUNTIMES_CLASS_TABLE_H
 
@@ -27,9 +28,10 @@ SJ_MUST_CHECK sj_status sj_class_table_new(sj_class_table **table);
 /* Frees the table. `table` may be NULL. */
 void sj_class_table_free(sj_class_table *table);
 
-/* Adds the classes of the modules that a process has mapped. `number` is the process in the
- * session. Reads each file once, below `sysroot` if it exists there (`sysroot` may be NULL).
- * Ignores files that cannot be read. Returns SJ_ENOMEM. Blocks: reads /proc and files. */
+/* Adds the classes of the modules that a process has mapped. `number` is the process's number in
+ * the session. Reads each file once. Reads the file below `sysroot` if it exists there; `sysroot`
+ * may be NULL. Ignores files that cannot be read. Returns SJ_ENOMEM. Blocks: reads /proc and
+ * files. */
 SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number,
                                                     pid_t pid, const char *sysroot);
 
@@ -40,18 +42,19 @@ bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t i
                              sj_known_class *class, bool *is_meta);
 
 /* Reads the class at the address `isa` from the memory of a running process, for classes that are
- * in no module. Adds it to the table by name. Returns false if no class is found there. */
+ * in no module. Adds the class to the table by name. Returns false if no class is at that address,
+ * if `pid` is 0, or if out of memory. */
 bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_known_class *class,
                          bool *is_meta);
 
-/* Adds a class and its superclass, which a container of a runtime describes. `super` is NULL if
- * there is none or if it is not known. Returns SJ_ENOMEM. */
+/* Adds a class and its superclass, which a container of a runtime describes. `super` is NULL if the
+ * class has no superclass or its superclass is not known. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_class_table_add(sj_class_table *table, const char *name,
                                            const char *super);
 
-/* Adds a class, its superclass and so on, which a process has reported. `lineage` has
- * NUL-terminated names; its last byte is a NUL. Does not change known classes. Returns SJ_ENOMEM.
- */
+/* Adds a class, its superclass and so on, which a process has reported. `lineage` contains their
+ * NUL-terminated names in this order. Its last byte is a NUL. Does not change known classes.
+ * Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage);
 
 /* Finds a class by name, as an sj_class_find. `context` is the table. The texts are borrowed until

@@ -24,7 +24,7 @@ enum {
 typedef struct sj_runtime_function {
     uint64_t address; /* Module offset. */
     const char *name; /* Borrowed for the call. */
-    uint8_t receiver; /* Number of the argument that is the object, from 1; 0 if not known. */
+    uint8_t receiver; /* Number of the argument that is the receiver, from 1; 0 if not known. */
 } sj_runtime_function;
 
 typedef sj_status (*sj_runtime_sink)(void *context, const sj_runtime_function *function);
@@ -83,19 +83,20 @@ typedef struct sj_runtime {
     const char *const *files;
     /* File names of programs that launch other programs in the runtime. Ends with NULL. */
     const char *const *launchers;
-    /* True if its monitor runs in attached processes even if the policy does not ask for it. */
+    /* True if the runtime's monitor also runs in attached processes, even if the policy does not
+     * ask for it. */
     bool binds_attached;
     bool joins_attached; /* True if a thread of the agent joins the runtime after an attach. */
 
-    /* The members ending with _bit are bits of sj_link_runtime. */
-    uint32_t monitor_bit;  /* Starts its monitor. Set in every recording. */
+    /* Each member that ends with _bit is a bit of sj_link_runtime. */
+    uint32_t monitor_bit;  /* Starts the runtime's monitor. Set in every recording. */
     uint32_t patched_bit;  /* Set if methods are patched, not if dispatches are recorded. */
     uint32_t dispatch_bit; /* Records dispatches. 0 if the runtime has no dispatches. */
     /* Set if system libraries are recorded, or modules whose names contain one of `endings`. */
     uint32_t system_bit;
     uint32_t lines_bit; /* Reports which lines run. 0 if that is not possible. */
-    /* Selects the second engine, which patches code or the runtime's own tracing functions. 0 if
-     * the runtime has only one engine. */
+    /* Selects the second engine: the agent patches methods' code or the runtime's own tracing
+     * functions. 0 if the runtime has only one engine. */
     uint32_t in_place_bit;
     /* Names of the engines in a policy: the default engine, the second engine. */
     const char *engines[2];
@@ -104,10 +105,11 @@ typedef struct sj_runtime {
     uint32_t lineage_bit;       /* Set if classes are chosen by their superclasses. */
     const char *const *endings; /* Parts of module names, see `system_bit`. Ends with NULL. */
 
-    /* True if its filter chooses classes before their methods are known. "system" in a policy is
-     * then a list of patterns. */
+    /* True if filters of this runtime choose classes before the classes' methods are known.
+     * "system" in a policy is then a list of patterns. */
     bool filters_classes;
-    /* True if its groups of methods are lineages of a receiver's class. */
+    /* True if each of the runtime's method groups is the lineage of a receiver's class: its name,
+     * its superclass's name and so on. */
     bool has_lineages;
 
     /* Passes every function in the runtime's tables of the file to `sink`. Returns SJ_OK even if
@@ -121,7 +123,7 @@ typedef struct sj_runtime {
     bool (*is_method)(const char *name);
     /* Splits the name of a method. Returns false if the name is damaged or too long. */
     bool (*split_method)(const char *name, sj_method_parts *parts);
-    /* True if a class whose module is not known has the name of a system class. */
+    /* True if `name` is the name of a system class. Used for classes whose module is not known. */
     bool (*is_system_class)(const char *name);
     /* Reads the class at an address of a running process. Returns false if no class is there. */
     bool (*read_live_class)(pid_t pid, uint64_t address, sj_live_class *class);
@@ -136,8 +138,8 @@ typedef struct sj_runtime {
     /* Passes every class of the container to `sink`, with errors like read_container. */
     sj_status (*read_container_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
                                         void *context);
-    /* True if the container at `path` belongs to the runtime, in any folder. Returns false if it
-     * cannot be read. */
+    /* True if the container at `path` is a library of the runtime itself, in any folder. Returns
+     * false if it cannot be read. */
     bool (*is_system_container)(const char *path, sj_slice id);
     /* Passes every position in the container's symbol file to `sink`. Returns SJ_ENOTFOUND if no
      * symbol file of this build exists, or errors like read_container. */
@@ -152,7 +154,7 @@ extern const sj_runtime *const sj_runtimes[SJ_RUNTIMES];
 /* Returns the runtime of an sj_link_language, or NULL if the value is not valid. */
 const sj_runtime *sj_runtime_of_language(uint32_t language);
 
-/* True if the file name is that of the runtime's own code. */
+/* True if `file_name` begins with one of the runtime's `files`. */
 bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name);
 
 /* Writes the index in sj_runtimes of the runtime whose method names have the form of `name`.

@@ -1,7 +1,8 @@
 /* Frame writer: encodes the recorder's data as frames and appends them to the session's spool.
  *
- * Metadata frames (all except blocks and reports) are never lost. While the spool is full, they
- * wait in memory. When there is space, the writer appends them first.
+ * Metadata frames (all except blocks and reports) are never lost. While the spool is full, metadata
+ * frames wait in memory. When the spool has space again, the writer appends them before any other
+ * frame.
  *
  * The writer refuses a block if the spool is full, if metadata frames wait, or if the session has
  * reached its maximum size. The assembler counts refused blocks as gaps. Thread-safe. */
@@ -23,11 +24,11 @@ typedef struct sj_frame_writer_options {
     sj_spool *spool;           /* borrowed */
     sj_uplink *uplink;         /* borrowed; the writer wakes it after each frame; NULL: none */
     const sj_journal *journal; /* borrowed; NULL: none */
-    /* borrowed; gets a copy of the metadata that child sessions need, while threads are kept; NULL:
-     * the metadata is only in memory */
+    /* borrowed; gets a copy of the metadata that child sessions need, while the writer keeps
+     * threads (sj_frame_writer_keep_threads); NULL: the metadata is only in memory */
     sj_metadata_store *control_store;
     sj_function_log *function_log; /* borrowed; gets names and blocks; NULL: none */
-    /* limit of the session's size, all frames included; 0: none; after the first block beyond the
+    /* maximum size of all frames of the session; 0: no limit; after the first block beyond the
      * limit, the writer refuses all blocks */
     uint64_t max_bytes;
     unsigned redaction; /* bits of the fields to leave out (agent/policy/redaction.h) */
@@ -59,20 +60,20 @@ SJ_MUST_CHECK sj_status sj_frame_writer_new(const sj_frame_writer_options *optio
  * before the first frame. */
 void sj_frame_writer_resume(sj_frame_writer *writer);
 
-/* Return the number of blocks, and of gaps, that the killed recorder had appended. 0 if the session
- * has had one recorder only. Thread-safe. */
+/* Return the number of blocks, and of gaps, that the killed recorder had appended. Return 0 if the
+ * session has had only one recorder. Thread-safe. */
 uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer);
 uint64_t sj_frame_writer_resumed_gaps(const sj_frame_writer *writer);
 
-/* Return the number of the next block, and of the next gap. The first one has number 1. Call them
- * only on the thread that appends blocks, or gaps. */
+/* Return the number that the next block, or gap, will get. Numbers start at 1. Call them only on
+ * the thread that appends blocks, or gaps. */
 uint64_t sj_frame_writer_next_block(sj_frame_writer *writer);
 uint64_t sj_frame_writer_next_gap(sj_frame_writer *writer);
 void sj_frame_writer_free(sj_frame_writer *writer);
 
 /* Appends a metadata frame with `message` as header, without the fields that the session redacts.
- * Keeps no reference to `message` or `payload`.
- * Returns SJ_ENOMEM, SJ_ELIMIT if the message is too long, or SJ_EIO. */
+ * `message` and `payload` are borrowed for the call. Returns SJ_ENOMEM, SJ_ELIMIT if the message is
+ * too long, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_type type,
                                              const ProtobufCMessage *message, sj_slice payload);
 
@@ -80,7 +81,8 @@ SJ_MUST_CHECK sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_t
 SJ_MUST_CHECK sj_status sj_frame_writer_block(sj_frame_writer *writer,
                                               const sj_block_header *header, sj_slice bytes);
 
-/* Reports a loss outside of blocks. `thread` and `stream` are 0 if unknown. */
+/* Sends a Gap frame about calls and events that were lost outside of blocks. `thread` and `stream`
+ * are 0 if they are not known. */
 SJ_MUST_CHECK sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason,
                                             uint64_t thread, uint32_t stream, uint64_t calls,
                                             uint64_t events, uint64_t start_ticks,
@@ -100,8 +102,8 @@ typedef struct sj_profile_sums {
 SJ_MUST_CHECK sj_status sj_frame_writer_profile(sj_frame_writer *writer,
                                                 const sj_profile_sums *sums, sj_slice payload);
 
-/* Reports a mark and numbers it. `thread` is 0 for a mark from outside the program. `source` is
- * "app", "cli" or "http". */
+/* Sends a Mark frame and numbers it. `end` is true if the mark ends a phase. `thread` is 0 for a
+ * mark from outside the program. `source` is "app", "cli" or "http". */
 SJ_MUST_CHECK sj_status sj_frame_writer_mark(sj_frame_writer *writer, const char *name, bool end,
                                              uint64_t ticks, uint64_t thread, const char *source);
 
@@ -125,12 +127,14 @@ typedef struct sj_report {
  *   * SJ_ENOMEM or SJ_EIO */
 SJ_MUST_CHECK sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report);
 
-/* Keeps for child sessions a metadata frame that another recorder has sent. SJ_ENOMEM. */
+/* Keeps a metadata frame that another recorder has sent, for child sessions. Does not send it.
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_frame_writer_remember(sj_frame_writer *writer, sj_frame_type type,
                                                  sj_slice header, sj_slice payload);
 
-/* On: the writer keeps the frames of threads for child sessions. The caller must send again the
- * frames of threads that it sent before. Off: the writer removes the kept frames of threads.
+/* If `on` is true, the writer keeps the frames of threads for child sessions from now on. The
+ * caller must send the frames of threads again that it has already sent. If `on` is false, the
+ * writer removes the kept frames of threads.
  *
  * The writer always keeps the other frames that child sessions need. The newest frame of a module
  * part replaces the older ones. */
@@ -138,7 +142,7 @@ void sj_frame_writer_keep_threads(sj_frame_writer *writer, bool on);
 
 /* Child sessions. The writer must keep the frames of threads. _begin sends the parent's metadata
  * under the child's id. _block sends one block, whose bytes already have the child's id, and adds
- * it to `sums`. While the spool is full, these blocks wait in memory, too. _end sends `sums`. */
+ * it to `sums`. While the spool is full, these blocks also wait in memory. _end sends `sums`. */
 typedef struct sj_child_sums {
     uint64_t ended_ticks;
     uint64_t blocks;
@@ -157,10 +161,10 @@ SJ_MUST_CHECK sj_status sj_frame_writer_child_end(sj_frame_writer *writer,
                                                   const sj_session_id *child,
                                                   const sj_child_sums *sums);
 
-/* Sends a trigger that fired. Fills in its number and session. */
+/* Sends a Trigger frame about a trigger that fired. Sets the message's number and session. */
 SJ_MUST_CHECK sj_status sj_frame_writer_trigger(sj_frame_writer *writer, Sojourn__Trigger *trigger);
 
-/* Sends counts of calls that were not kept. The collector adds them to earlier counts. Fills in the
+/* Sends counts of calls that were not kept. The collector adds them to earlier counts. Sets the
  * message's number and session. */
 SJ_MUST_CHECK sj_status sj_frame_writer_filtered(sj_frame_writer *writer,
                                                  Sojourn__Filtered *filtered);

@@ -4,8 +4,9 @@
  *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
  *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID, or RESULT errno:NUMBER tid:TID
  *
- * Lines are sorted by time over all threads. The events of a block wait until the blocks of all
- * threads have reached their time: a second or two. A block that the spool refused has no lines.
+ * Lines are sorted by time over all threads. The events of a block wait for one or two seconds,
+ * until no thread can add an earlier event (sj_function_log_advance). A block that the spool
+ * refused has no lines.
  *
  * Thread-safe. */
 #ifndef SJ_AGENT_SESSION_FUNCTION_LOG_H
@@ -27,8 +28,9 @@ typedef struct sj_function_log_options {
 typedef struct sj_function_log_counters {
     uint64_t lines;
     uint64_t removed_files;
-    uint64_t unwritten_lines; /* lines without memory, or whose file could not be written */
-    int failure;              /* errno of the write that failed; 0: none */
+    /* lines that were dropped because memory ran out or their file could not be written */
+    uint64_t unwritten_lines;
+    int failure; /* errno of the write that failed; 0: none */
 } sj_function_log_counters;
 
 /* Makes the folder and its first file. Returns SJ_ENOMEM or an error of
@@ -36,19 +38,21 @@ typedef struct sj_function_log_counters {
 SJ_MUST_CHECK sj_status sj_function_log_open(const sj_function_log_options *options,
                                              sj_function_log **log, sj_error *error);
 
-/* Sets the symbol of a function (copied), before the first block that contains it. Without a symbol
- * the name is `module` and the offset. */
+/* Sets the name of a function: `symbol`, which is copied. Without a symbol, the name is made of
+ * `module` and `offset`. Call it before the first block that contains the function. */
 void sj_function_log_name(sj_function_log *log, uint32_t function, const char *symbol,
                           const char *module, uint64_t offset);
 
-/* Sets the thread of a stream, before its first block. Lines of other streams name no thread. Does
- * not block for long. If memory runs out, lines lack the thread. */
+/* Sets the thread of a stream. Call it before the stream's first block. Without this call, or if
+ * memory runs out, the stream's lines have no tid. Does not block for long. */
 void sj_function_log_stream(sj_function_log *log, uint32_t stream, int32_t tid);
 
-/* Adds the events of a stored block. Blocks of a stream come in their order. */
+/* Adds the events of a block that the spool accepted. The caller passes the blocks of a stream in
+ * their order. */
 void sj_function_log_block(sj_function_log *log, sj_slice bytes);
 
-/* Writes the events before `ticks`, because no earlier event will come. */
+/* Writes the events before `ticks`. The caller guarantees that no later block has an earlier
+ * event. */
 void sj_function_log_advance(sj_function_log *log, uint64_t ticks);
 
 void sj_function_log_get_counters(sj_function_log *log, sj_function_log_counters *counters);

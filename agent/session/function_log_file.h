@@ -1,5 +1,5 @@
-/* The files of a live function.txt: DIRECTORY/function.txt and, before it, function.1.txt (the
- * latest), function.2.txt ... Not thread-safe. */
+/* The files of a live function.txt. DIRECTORY/function.txt has the newest lines, function.1.txt the
+ * lines before them, function.2.txt still older lines, and so on. Not thread-safe. */
 #ifndef SJ_AGENT_SESSION_FUNCTION_LOG_FILE_H
 #define SJ_AGENT_SESSION_FUNCTION_LOG_FILE_H
 
@@ -12,13 +12,13 @@
 enum { SJ_FUNCTION_LOG_BUFFER = 256 * 1024 };
 
 typedef struct sj_function_log_file {
-    int directory; /* locked: one writer per folder */
+    int directory; /* descriptor of the folder; locked, so that only one recording writes there */
     int fd;
     uint64_t max_bytes; /* limit of a file; 0: none */
     uint32_t max_files; /* function.txt included */
     uint64_t bytes;     /* bytes of the file, including the buffer */
-    uint64_t removed;   /* files deleted for later ones */
-    int failure;        /* errno of the write that failed; no further writes then */
+    uint64_t removed;   /* number of files that were deleted to make space for newer ones */
+    int failure;        /* errno of the write that failed; nothing is written after that; 0: none */
     size_t used;
     char buffer[SJ_FUNCTION_LOG_BUFFER];
 } sj_function_log_file;
@@ -30,10 +30,11 @@ SJ_MUST_CHECK sj_status sj_function_log_file_open(const char *directory, uint64_
                                                   uint32_t max_files, sj_function_log_file *file,
                                                   sj_error *error);
 
-/* Adds a line; starts the next file if the line exceeds the limit. */
+/* Adds a line. Starts the next file if this file would become longer than `max_bytes`. Drops a line
+ * that is longer than the buffer. */
 void sj_function_log_file_write(sj_function_log_file *file, const char *line, size_t bytes);
 
-/* Writes the buffer. */
+/* Writes the buffer to the file. */
 void sj_function_log_file_flush(sj_function_log_file *file);
 void sj_function_log_file_close(sj_function_log_file *file);
 

@@ -1,5 +1,6 @@
 /* Journal: the data with which another process can finish a session after its recorder was killed.
- * It is a shared file `journal` in the session's runtime directory, and is deleted with it.
+ * It is the file `journal` in the session's runtime directory, mapped as shared memory. It is
+ * deleted with that directory.
  *
  * In addition, each thread slot of an arena has a cursor (agent/abi/arena.h) up to which its
  * records are in the spool. Numbers of threads, streams, marks and gaps come from the journal, so
@@ -49,17 +50,18 @@ typedef struct sj_journal_data {
     uint64_t magic;
     uint32_t version;
     uint32_t mode;      /* sj_policy_mode */
-    uint32_t redaction; /* bits of what frames leave out (agent/policy/redaction.h) */
-    /* Number of the gap that reports the sums of a profile that its recorder had not sent; 0: none.
-     */
+    uint32_t redaction; /* bits of the fields that frames leave out (agent/policy/redaction.h) */
+    /* Number of the gap that reports calls of a profile whose sums the killed recorder had not
+     * sent; 0: none. */
     uint32_t sums_gap;
     sj_session_id session;
-    double ns_per_tick; /* 0: not known yet; the session's first frame follows */
+    double ns_per_tick; /* 0: not known yet, because the session's first frame was not sent */
     _Atomic uint64_t next_thread;
     _Atomic uint64_t next_mark;
     _Atomic uint32_t next_stream;
     _Atomic uint32_t next_report;
-    /* Profiles: all calls in sums so far, sent or not. */
+    /* Profiles: number of calls and events added to sums so far, whether the sums were sent or
+     * not. */
     _Atomic uint64_t summed_calls;
     _Atomic uint64_t summed_events;
     /* Bit 0 selects the valid sums. While SJ_JOURNAL_PENDING is set, a frame is being appended. The
@@ -81,8 +83,8 @@ SJ_MUST_CHECK sj_status sj_journal_create(const char *runtime_directory,
                                           const sj_session_id *session, sj_journal *journal,
                                           sj_error *error);
 
-/* Opens the journal of a session whose recorder is gone. Returns SJ_ENOTFOUND if there is none;
- * SJ_ECORRUPT or SJ_EVERSION if it cannot be used. */
+/* Opens the journal of a session whose recorder was killed. Returns SJ_ENOTFOUND if the session has
+ * no journal, SJ_ECORRUPT if it is damaged, or SJ_EVERSION if another version wrote it. */
 SJ_MUST_CHECK sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal,
                                         sj_error *error);
 
@@ -92,14 +94,15 @@ void sj_journal_close(sj_journal *journal);
 /* Stores a process. Only the first SJ_JOURNAL_PROCESSES can be recovered. */
 void sj_journal_add_process(const sj_journal *journal, const sj_journal_process *process);
 
-/* Sets the sums that become valid when the next frame is appended. */
+/* Stores the sums that become valid when the next frame is appended. `spool_end` is the end of the
+ * spool before that frame. */
 void sj_journal_begin(const sj_journal *journal, const sj_journal_sums *sums, uint64_t spool_end);
 
 /* Ends sj_journal_begin. `appended`: true if the frame was appended. */
 void sj_journal_commit(const sj_journal *journal, bool appended);
 
-/* Finds out whether the frame of an unfinished sj_journal_begin is in the spool. Returns the valid
- * sums. */
+/* Returns the valid sums. If the recorder was killed after sj_journal_begin, first decides from
+ * `spool_end`, the end of the spool, whether the frame was appended. */
 sj_journal_sums sj_journal_recover(const sj_journal *journal, uint64_t spool_end);
 
 #endif

@@ -1,6 +1,6 @@
 /* Metadata store: a file in the session's runtime directory with the metadata frames that child
- * sessions start with. The process that sends the last blocks of a killed recorder reads it. It is
- * deleted with the directory. One writer. */
+ * sessions start with. The process that finishes the session of a killed recorder reads it. The
+ * file is deleted with the directory. Only one process writes it. */
 #ifndef SJ_AGENT_SESSION_METADATA_STORE_H
 #define SJ_AGENT_SESSION_METADATA_STORE_H
 

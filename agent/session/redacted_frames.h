@@ -12,15 +12,15 @@
 /* Returns the file name in a path; borrowed from `path`. */
 const char *sj_redacted_path(const char *path);
 
-/* Copies a text, and leaves out everything from the first path in it to the last slash. `copy`
- * needs as many bytes as `text` has, including its NUL. */
+/* Copies a text without the directories in it: leaves out everything from the beginning of the
+ * first path to the last slash. `copy` must have strlen(text) + 1 bytes. */
 void sj_redacted_text(const char *text, char *copy);
 
 /* Copies a JSON text and leaves directories out of all its strings. `*copy` is from malloc. Returns
  * SJ_EINVAL if it is not JSON, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_redacted_json(const char *json, size_t bytes, char **copy);
 
-/* A copy of a message. Its texts borrow those of the original. */
+/* A copy of a message. Texts that are not redacted are borrowed from the original. */
 typedef struct sj_redacted_message {
     union {
         Sojourn__Session session;

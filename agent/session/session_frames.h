@@ -1,5 +1,5 @@
 /* Frames about the session itself: its start, clock pairs, policies and end. Each function encodes
- * and queues one frame. Thread-safe. Return SJ_ENOMEM or SJ_EIO, like sj_frame_writer_send. */
+ * and queues one frame. Thread-safe. The functions return the errors of sj_frame_writer_send. */
 #ifndef SJ_AGENT_SESSION_SESSION_FRAMES_H
 #define SJ_AGENT_SESSION_SESSION_FRAMES_H
 
@@ -16,7 +16,7 @@ typedef struct sj_session_start {
     const sj_policy *policy; /* NULL: none */
     sj_clock_pair clock;
     sj_clock_rate rate;
-    uint32_t time_step; /* ticks; times of calls are multiples of it, if known */
+    uint32_t time_step; /* in ticks: times of calls are multiples of it; 0: not known */
 } sj_session_start;
 
 SJ_MUST_CHECK sj_status sj_session_frame_send(sj_frame_writer *writer,

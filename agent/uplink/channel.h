@@ -1,9 +1,9 @@
-/* A channel carries questions to a collector and brings the replies back (REQ and REP of the SP
- * protocols). There are two kinds. NNG's channel has threads of its own and TLS. sp_channel.h has
- * no thread: it is used in programs that must not get any.
+/* A channel sends questions to a collector and receives the replies (REQ and REP of the SP
+ * protocols). nng_channel.h supports TLS and starts threads. sp_channel.h starts no threads, for
+ * programs in which the agent must not start any. chosen_channel.h uses one of these two kinds.
  *
- * Each question uses a slot, and a slot has one question at a time. One thread reads events; any
- * thread may call `wake`. */
+ * Each question uses a slot, and a slot has one question at a time. One thread asks, reads events
+ * and waits. Any thread may call `wake`. */
 #ifndef SJ_AGENT_UPLINK_CHANNEL_H
 #define SJ_AGENT_UPLINK_CHANNEL_H
 
@@ -20,7 +20,7 @@ typedef enum sj_channel_event_type {
     SJ_CHANNEL_CONNECTED,
     SJ_CHANNEL_DISCONNECTED,
     SJ_CHANNEL_REPLIED,
-    SJ_CHANNEL_FAILED /* The question has to be asked again. */
+    SJ_CHANNEL_FAILED /* The question of the slot failed. The caller must send it again. */
 } sj_channel_event_type;
 
 typedef struct sj_channel_event {
@@ -37,7 +37,7 @@ typedef struct sj_channel_options {
     const char *certificate;
     uint32_t slots;      /* At most SJ_CHANNEL_SLOTS. */
     uint32_t resend_ms;  /* A question without a reply is repeated after this time. */
-    const void *context; /* Further options of the kind. NULL: none. Borrowed for the call. */
+    const void *context; /* Options of the channel's kind. NULL: none. Borrowed for the call. */
 } sj_channel_options;
 
 typedef struct sj_channel_kind {

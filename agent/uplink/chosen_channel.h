@@ -1,11 +1,11 @@
 /* A channel to one of several collectors. Each session belongs to one collector: the first in the
- * order of the list that replies when the session's first frame is to be sent. That choice is kept
- * beside the spool (spool_collector.h). From then on all frames of the session wait for this
- * collector, however long it is away. Therefore nothing is stored by two collectors. The next
- * session begins at the first collector of the list again.
+ * order of the list that replies when the session's first frame is to be sent. That choice is
+ * stored beside the spool (spool_collector.h). From then on, all frames of the session wait for
+ * this collector, however long it does not reply. So no two collectors store parts of one session.
+ * The next session again begins with the first collector of the list.
  *
- * A collector is away if it has not replied for `away_ms`. Then the next one in the list is tried.
- * After each round over the list the time doubles, up to 30 s. */
+ * Until a collector is chosen: if a collector does not reply for `away_ms`, the channel tries the
+ * next one in the list. After each pass over the list this time doubles, up to 30 s. */
 #ifndef SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H
 #define SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H
 

@@ -1,9 +1,10 @@
 /* Computes the offset of the collector's clock from the device's, from the times in its replies.
  *
  * Each reply says when the question arrived and when the reply left, by the collector's real-time
- * clock. The device's own times of sending and receiving bound the offset: its error is at most
- * half of the round trip. The offset is the collector's REALTIME minus the device's BOOTTIME, which
- * cannot be set. Like NTP, but the bound is kept, not only the estimate. Not thread-safe. */
+ * clock. The device's own times of sending and receiving limit the error of the offset to half of
+ * the round trip. The offset is the collector's REALTIME minus the device's BOOTTIME, because
+ * BOOTTIME cannot be set. The method is that of NTP, but this limit (`uncertainty_ns`) is also
+ * kept. Not thread-safe. */
 #ifndef SJ_AGENT_UPLINK_CLOCK_OFFSET_H
 #define SJ_AGENT_UPLINK_CLOCK_OFFSET_H
 
@@ -24,7 +25,7 @@ typedef struct sj_clock_offset {
 } sj_clock_offset;
 
 typedef struct sj_clock_offsets {
-    sj_clock_offset best; /* The best of the current period. */
+    sj_clock_offset best; /* The offset with the smallest uncertainty since the latest report. */
     bool has_best;
     int64_t reported_ns; /* BOOTTIME of the latest report. 0: never. */
     int64_t sent_uncertainty_ns;
@@ -34,9 +35,10 @@ typedef struct sj_clock_offsets {
  * or the collector sends no times. */
 bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offset);
 
-/* Keeps the tightest offset of a period. Returns true if the collector should be sent the offset in
- * `*news`. That is so for the first one, and for the best one of every ten minutes. It is also so
- * for an offset less than half as uncertain as the last report. */
+/* Computes the offset of an exchange, and keeps the offset with the smallest uncertainty since the
+ * latest report. Returns true if the caller should now report the kept offset, `*news`, to the
+ * collector. It should report the first offset, and one every ten minutes. It should also report an
+ * offset with less than half of the uncertainty of the latest report. */
 bool sj_clock_offsets_add(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
                           sj_clock_offset *news);
 

@@ -6,21 +6,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Dials `url` in the background, forever. `certificate` is the collector's certificate (PEM), which
- * tls+tcp addresses need. Only this certificate is trusted, so its host name is not checked.
- * Returns an NNG error code. */
+/* Connects to `url` in the background, and reconnects forever. `certificate` is the collector's
+ * certificate (PEM), which tls+tcp addresses need. Only this certificate is trusted, so its host
+ * name is not checked. Returns an NNG error code. */
 int sj_dial(nng_socket socket, const char *url, const char *certificate);
 
 /* A dialer that is replaced if it does not get a working connection. In NNG 1.5.2, a TLS connection
- * may stay forever if the peer ends it right after its handshake, as a killed collector does.
- * Nothing is sent over it, and it is not redialled. The kernel knows that it is over, so the kernel
- * is asked. */
+ * may stay open forever if the peer ends it right after the handshake, as a killed collector does.
+ * NNG then sends nothing over this connection and does not redial. The kernel knows that the
+ * connection has ended (tcp_state.h). */
 typedef struct sj_dialing {
     nng_socket socket;
     nng_dialer dialer;
     char *url, *certificate;
-    unsigned attempts; /* Replacements since there was a connection. */
-    unsigned silences; /* Replacements of connections since there was a reply. */
+    unsigned attempts; /* Number of replacements since the last connection. */
+    unsigned silences; /* Number of replaced connections since the last reply. */
     /* Counts and state at the latest poll. */
     uint64_t connected;
     uint64_t replies;
@@ -45,11 +45,11 @@ int sj_dialing_start(sj_dialing *dialing, nng_socket socket, const char *url,
                      const char *certificate);
 void sj_dialing_deinit(sj_dialing *dialing);
 
-/* Compares the state with the previous one. Redials if there has been no connection for too long,
- * or no reply over one. That ends existing connections. It redials soon if the connection is over
- * and NNG has not noticed. NNG then repeats the current questions. Returns when to call it again
- * (CLOCK_MONOTONIC, ns), or INT64_MAX to wait for a change. Not thread-safe; do not call it on
- * NNG's threads. */
+/* Redials if the socket has had no connection for too long, or if an expected reply has not come
+ * over its connection for too long. Also redials soon if the connection has ended and NNG has not
+ * noticed. Redialling closes existing connections, and NNG then repeats the current questions.
+ * Returns the time of the next call (CLOCK_MONOTONIC, ns), or INT64_MAX: call it again when `state`
+ * changes. Not thread-safe. Do not call it on NNG's threads. */
 int64_t sj_dialing_poll(sj_dialing *dialing, const sj_dialing_state *state);
 
 #endif

@@ -7,8 +7,9 @@
 
 /* Closes a socket like nng_close, but waits at most 5 s. In NNG 1.5.2 a close may wait forever if a
  * message arrives while its connection is being closed (see socket_close.c). Returns false if NNG
- * has not closed the socket. Threads of NNG may then use the arguments of its callbacks forever, so
- * the caller must not free them. Do not call it on NNG's threads. */
+ * has not closed the socket within this time. NNG's threads may then still call the socket's
+ * callbacks, so the caller must never free the callbacks' arguments. Do not call it on NNG's
+ * threads. */
 bool sj_socket_close(nng_socket socket);
 
 #endif

@@ -1,8 +1,9 @@
 /* The ledger of a spool: its acknowledged position, in a file that a crash cannot tear.
  *
- * Two slots of 32 bytes are written in turn, each with a sequence number and a crc. The newer sound
- * slot is valid. An unreadable ledger means that nothing is acknowledged: all frames are sent
- * again, and the collector recognises them. None is lost. */
+ * Two slots of 32 bytes are written in turn, each with a sequence number and a checksum (CRC). Of
+ * the slots with a correct checksum, the newer one counts. If the ledger cannot be read, no frame
+ * counts as acknowledged. Then all frames are sent again, and the collector recognises those that
+ * it has. So no frame is lost. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_ACK_LOG_H
 #define SJ_AGENT_UPLINK_SPOOL_ACK_LOG_H
 
@@ -16,8 +17,8 @@ typedef struct sj_spool_ack_log {
     uint64_t watermark; /* All frames before this position are acknowledged. */
 } sj_spool_ack_log;
 
-/* Opens or creates the file at `path` and locks it. Returns SJ_EEXIST if another process has it, or
- * SJ_EIO. */
+/* Opens or creates the file at `path` and locks it. Returns SJ_EEXIST if another process has locked
+ * it, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_spool_ack_log_open(const char *path, sj_spool_ack_log *ledger,
                                               sj_error *error);
 

@@ -1,6 +1,6 @@
-/* The collector of a session: a file beside its spool names the collector that all its frames go
- * to. It is written before the first frame is sent, so that no two collectors have parts of a
- * session. */
+/* The collector of a session: a file beside its spool contains the address of the collector to
+ * which all its frames are sent. The file is written before the first frame is sent, so that no two
+ * collectors have parts of a session. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_COLLECTOR_H
 #define SJ_AGENT_UPLINK_SPOOL_COLLECTOR_H
 

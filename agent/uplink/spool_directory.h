@@ -14,7 +14,8 @@ enum { SJ_SPOOL_NAMES_BYTES = 64 /* space for the names of files in the director
 SJ_MUST_CHECK sj_status sj_spool_directory_make(const char *path, size_t path_bytes, bool *is_new,
                                                 sj_error *error);
 
-/* Removes a directory in which a spool was not opened. It stays if it contains frames. */
+/* Removes the directory of a spool that could not be opened. Does nothing if the directory contains
+ * frames. */
 void sj_spool_directory_remove_unused(const char *path);
 
 #endif

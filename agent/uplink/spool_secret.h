@@ -1,5 +1,5 @@
-/* The secret of a session: 32 random bytes beside its spool. Each HELLO shows it to the collector.
- * A collector without tokens uses it to decide which device may write to the session. */
+/* The secret of a session: 32 random bytes beside its spool. Each HELLO frame contains it. A
+ * collector without tokens uses it to decide which device may write to the session. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_SECRET_H
 #define SJ_AGENT_UPLINK_SPOOL_SECRET_H
 

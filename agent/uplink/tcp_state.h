@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* True if this process has a TCP socket bound to `local` that is broken or that its peer has ended.
- * Returns false if it is open, or if there is no such socket. Searches all descriptors; does not
- * block. */
+/* True if this process has a TCP socket bound to `local` whose connection is broken or was ended by
+ * the peer. Returns false if the connection is open, or if no such socket exists. Searches all
+ * descriptors; does not block. */
 bool sj_tcp_is_over(const struct sockaddr *local);
 
 #endif

@@ -11,21 +11,24 @@ typedef struct sj_uplink sj_uplink;
 typedef struct sj_uplink_options {
     const sj_channel_kind *channel;
     const void *channel_context; /* Further options of the channel's kind. Borrowed for the call. */
-    const char *url;    /* Any address of the channel: inproc://, ipc://, tcp://, tls+tcp://. */
-    sj_slice hello;     /* A whole HELLO frame; copied. */
-    uint32_t window;    /* Most frames in flight; the collector's ACK may lower it. 0: 8. */
+    const char *url; /* Any address of the channel: inproc://, ipc://, tcp://, tls+tcp://. */
+    sj_slice hello;  /* A whole HELLO frame; copied. */
+    /* Maximum number of frames in flight; the collector's ACK may lower it. 0: 8. */
+    uint32_t window;
     uint32_t resend_ms; /* 0: 10 s. */
     bool waits;         /* Sends no frames of the spool before sj_uplink_release. */
     /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
     const char *certificate;
-    bool threadless; /* The owner runs the steps, and all calls come from its thread. */
+    /* The uplink has no thread: the owner calls sj_uplink_step, and makes all calls on one
+     * thread. */
+    bool threadless;
 } sj_uplink_options;
 
 typedef enum sj_uplink_state {
     SJ_UPLINK_CONNECTING = 0,
     SJ_UPLINK_SENDING = 1,
-    SJ_UPLINK_WAITING = 2, /* The collector gives no credit. */
-    SJ_UPLINK_REFUSED = 3  /* Version or token is refused; see the message. */
+    SJ_UPLINK_WAITING = 2, /* The collector currently accepts no further frames. */
+    SJ_UPLINK_REFUSED = 3  /* The collector refuses the version or the token; see `message`. */
 } sj_uplink_state;
 
 typedef struct sj_uplink_status {
@@ -49,7 +52,8 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status);
 /* Lets a waiting uplink send the frames of the spool. Thread-safe. */
 void sj_uplink_release(sj_uplink *uplink);
 
-/* Wakes the sender thread after frames were appended. Thread-safe; takes no lock of the sender. */
+/* Wakes the uplink's thread after frames were appended. Thread-safe. Takes no lock of the
+ * uplink. */
 void sj_uplink_wake(sj_uplink *uplink);
 
 /* Handles events and sends frames. Only for uplinks without a thread. Does not block. */

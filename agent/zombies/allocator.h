@@ -10,7 +10,7 @@
 
 typedef struct sj_allocator {
     char library[PATH_MAX]; /* Path of the C library; "" if the process has none. */
-    /* Path of another module that defines malloc; "" if only the C library does. */
+    /* Path of another module that defines malloc; "" if only the C library defines it. */
     char allocator[PATH_MAX];
     /* Path of the C++ library; "" if the process has none, or if the allocator defines operator
      * new. */

@@ -1,5 +1,5 @@
-/* Plans patches for the entries of an allocator's functions and of related functions (sj_heap_entry
- * in agent/abi/zombies.h). */
+/* Plans patches for the first instructions of an allocator's functions and of related functions
+ * (sj_heap_entry in agent/abi/zombies.h). */
 #ifndef SJ_AGENT_ZOMBIES_HEAP_ENTRIES_H
 #define SJ_AGENT_ZOMBIES_HEAP_ENTRIES_H
 

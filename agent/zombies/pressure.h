@@ -21,8 +21,8 @@ bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen);
  * - The memory that is available on the machine.
  * - The rest of the commit limit, if the machine does not overcommit.
  * - The rest of the limits of the process and of its control group.
- * Ignores numbers that cannot be read; returns UINT64_MAX if none can. `root` is as above. Blocks:
- * reads files there. */
+ * Ignores numbers that cannot be read. Returns UINT64_MAX if no number can be read. `root` is that
+ * of sj_pressure_is_high. Blocks: reads files there. */
 uint64_t sj_pressure_free_bytes(const char *root, pid_t pid);
 
 #endif

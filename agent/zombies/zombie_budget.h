@@ -23,7 +23,7 @@ typedef struct sj_zombie_budget {
     /* Number of consecutive checks, since the last change, that used at most a quarter of the
      * budget. */
     uint32_t calm;
-    /* Number of such checks before the next attempt to undo a reduction; 0 for the minimum. */
+    /* Value of `calm` at which the monitor next tries to undo a reduction; 0 for the minimum. */
     uint32_t patience;
     bool is_attempt; /* True if the last change undid a reduction. */
 } sj_zombie_budget;

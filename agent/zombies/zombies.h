@@ -37,24 +37,25 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 
 /* If memory is short for a process (pressure.h), asks its agent to halve the memory of freed blocks
- * at its next guarded allocation. Writes processes that have not yet done so after an earlier call
- * to `idle`, at most `capacity`. Returns their number. */
+ * at its next guarded allocation. If the agent has not done so since an earlier call, instead
+ * writes the process to `idle`. Writes at most `capacity` processes. Returns the number of written
+ * processes. */
 size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity);
 
-/* If the settings ask for counting of allocated bytes but it is not possible in a process, returns
- * the reason, else NULL. */
+/* Returns the reason why allocated bytes cannot be counted in a process although the settings ask
+ * for it. Returns NULL if they are counted, or if the settings do not ask for it. */
 const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid);
 
 /* Sends all complete reports, checks the overhead budgets, and searches new modules for guard
  * sites. */
 void sj_zombies_poll(sj_zombies *zombies);
 
-/* Sends the last reports of a process that has ended, and its summary: what was monitored, what was
- * not, and why. Removes the process. */
+/* Sends the last reports of a process that has ended, and a summary. The summary says what was
+ * monitored, what was not, and why. Removes the process. */
 void sj_zombies_end(sj_zombies *zombies, uint64_t process);
 
-/* Returns how many ticks of the programs' time monitoring has cost so far, as measured in the
- * programs. `zombies` may be NULL; then returns 0. */
+/* Returns the time, in ticks, that monitoring has cost in the programs so far, as the agents
+ * measured it. Returns 0 if `zombies` is NULL. */
 uint64_t sj_zombies_watch_ticks(sj_zombies *zombies);
 
 /* Frees the monitor and removes all regions. `zombies` may be NULL. */

@@ -16,9 +16,10 @@ typedef struct sj_call_choice {
     const char *module;   /* pattern of its file's name; NULL: all */
     /* pattern of function names; the tree shows the callers of these functions; NULL: none */
     const char *callers;
-    int64_t from_ns, to_ns; /* since the session's start */
+    int64_t from_ns, to_ns; /* since the session's start; valid only if has_from, has_to is true */
     bool has_from, has_to;
-    /* JSON arrays from sj_call_choice_find, in memory of sqlite3_malloc. NULL: no restriction. */
+    /* JSON arrays, which sj_call_choice_find allocates with sqlite3_malloc. NULL: no
+     * restriction. */
     char *selection; /* [stream_id, from_ns, to_ns] of each chosen part of a stream */
     char *functions; /* function_ids */
     char *callees;   /* function_ids of the functions that `callers` names */
@@ -68,8 +69,8 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
 /* clang-format on */
 
 /* Fills selection, functions and callees of the choice from its options. Fails with SJ_ENOTFOUND if
- * the session has no such thread, process, mark or function. Fails with SJ_EIO if the database
- * cannot be read, and with SJ_ENOMEM. */
+ * the session does not have the named thread, process, mark or function. Fails with SJ_EIO if the
+ * database cannot be read, and with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id,
                                             sj_call_choice *choice, sj_error *error);
 /* Frees the arrays. sj_call_choice_find can then fill them again. Safe on a zeroed choice. */

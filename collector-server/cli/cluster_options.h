@@ -1,4 +1,4 @@
-/* The options that name a cluster of many labs and the credentials for it. */
+/* The options for a ClickHouse cluster of many labs: its database and the credentials for it. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_OPTIONS_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_OPTIONS_H
 

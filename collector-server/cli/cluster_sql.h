@@ -1,5 +1,5 @@
-/* `sojourn sql --cluster`: sends a query to a cluster of many labs and prints the result as
- * `sojourn sql` prints it for a database. */
+/* `sojourn sql --cluster`: sends a query to a ClickHouse cluster of many labs. Prints the result in
+ * the format that `sojourn sql` uses for a database. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 
@@ -16,17 +16,19 @@ typedef struct sj_cluster_sql {
     /* Set by sj_cluster_sql_run: */
     sj_forward_target *target;
     const sj_shipped_query *question; /* NULL: the user gave a statement */
-    char held[2][512]; /* held[0]: the latest computed parameter value; held[1]: the session */
+    /* held[0]: text of the latest computed parameter value; held[1]: the chosen session */
+    char held[2][512];
     char note[128];    /* a remark about the result; "": none */
     uint64_t answered; /* number of shards that were counted before the query */
 } sj_cluster_sql;
 
 /* Runs `statement`, or the shipped query named `question`; one of the two is NULL. Prints the
- * result, and on standard error which engine ran the query. Fails if that engine is not known.
- * Returns an exit code; on failure also prints a message. */
+ * result, and on standard error which engine ran the query. Fails if it is not known which shards
+ * of the cluster took part. Returns an exit code, after a message if it is not SJ_EXIT_OK. */
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question);
 
-/* Prints the names of all shipped queries for a cluster, each with the question that it answers. */
+/* Prints the names of all shipped queries, each with the question that it answers. Marks the
+ * queries that do not run on a cluster. */
 void sj_cluster_sql_list(void);
 
 #endif

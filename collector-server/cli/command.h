@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 /* Exit codes of every command except `record`. `record` exits as the recorded program did (128 +
- * signal if a signal killed it). It uses 125 to 127 like env(1) and timeout(1). */
+ * signal if a signal killed it). It uses 125 to 127 as env(1) and timeout(1) do: for its own
+ * failures, for a program that cannot be executed, and for one that is not found. */
 enum {
     SJ_EXIT_OK = 0,
     SJ_EXIT_FAILED = 1,    /* the operation failed; the message says why and what to do */
@@ -41,13 +42,13 @@ extern const sj_command *const sj_commands[];
 /* Prints usage and help to standard output. Returns SJ_EXIT_OK. */
 int sj_command_help(const sj_command *command);
 
-/* Prints "sojourn NAME: MESSAGE", the usage and how to get help to standard error. Returns
+/* Prints "sojourn NAME: MESSAGE", the usage line and a hint at --help to standard error. Returns
  * SJ_EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int sj_command_usage_error(const sj_command *command,
                                                                  const char *format, ...);
 
-/* Prints "sojourn NAME: MESSAGE" to standard error, after removing a progress line. Returns
- * `exit_code`. */
+/* Removes a progress line from the terminal, then prints "sojourn NAME: MESSAGE" to standard error.
+ * Returns `exit_code`. */
 __attribute__((format(printf, 3, 4))) int sj_command_error(const sj_command *command, int exit_code,
                                                            const char *format, ...);
 
@@ -57,7 +58,7 @@ static inline int sj_exit_code(sj_status status)
     return status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND : SJ_EXIT_FAILED;
 }
 
-/* Prints the text of `error` like sj_command_error. Returns the exit code of its status. */
+/* Prints the text of `error` like sj_command_error. Returns the exit code of the error's status. */
 static inline int sj_command_failed(const sj_command *command, const sj_error *error)
 {
     return sj_command_error(command, sj_exit_code(error->status), "%s", error->text);

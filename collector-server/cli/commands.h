@@ -42,7 +42,7 @@ extern const sj_command sj_ui_command;
 extern const sj_command sj_command_help_page; /* `sojourn help` */
 extern const sj_command sj_command_version;
 
-/* Returns the command of that name, or NULL. */
+/* Returns the command called `name`, or NULL. */
 const sj_command *sj_command_find(const char *name);
 
 /* Returns the command name that the user probably meant. Returns NULL if no name is similar

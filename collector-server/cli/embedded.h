@@ -1,5 +1,5 @@
-/* The embedded collector: store and ingest in this process, for commands that run without a
- * server. */
+/* The embedded collector: receives frames and stores them in a database, inside this process, for
+ * commands that run without a server. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_EMBEDDED_H
 #define SJ_COLLECTOR_SERVER_CLI_EMBEDDED_H
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 /* Writes at most `lines` lines to `file`. The list of functions gets the lines that the other parts
- * leave. `path` is the database. Writes the signal if `crashed` is true: the recorded program
- * crashed. */
+ * do not use. `path` is the path of the database. If `crashed` is true, the recorded program
+ * crashed; then also writes the signal, if it is known. */
 void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bool crashed,
                          const char *path, uint32_t lines);
 

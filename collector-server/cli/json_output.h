@@ -14,12 +14,12 @@
 #define SJ_JSON_ROWS_END "\n]}\n"
 
 /* Prints the rows of a command to standard output: the elements of an array, or one object. Takes
- * ownership of `value`. Returns SJ_EXIT_OK, or another exit code after a message: also if `value`
- * is NULL, because memory ran out. */
+ * ownership of `value`. Returns SJ_EXIT_OK, or SJ_EXIT_FAILED after a message if writing failed or
+ * memory ran out. `value` may be NULL, which means that memory ran out. */
 int sj_json_output(const sj_command *command, json_t *value);
 
 /* sj_json_clean_string returns a JSON string. sj_json_clean_load parses JSON; it returns NULL if
- * the text is not JSON. In both, bytes of the text that are not UTF-8 become U+FFFD. Both return
+ * the text is not JSON. Both replace bytes of the text that are not UTF-8 by U+FFFD. Both return
  * NULL if out of memory. */
 json_t *sj_json_clean_string(const char *text);
 json_t *sj_json_clean_load(const char *text);

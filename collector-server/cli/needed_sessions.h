@@ -12,13 +12,14 @@
 
 enum { SJ_NEEDED_SESSIONS_BYTES = 160 };
 
-/* Returns how many sessions per side to recommend: `needed`, but at least ten, because ten decide
- * most changes. */
+/* Returns how many sessions per side to recommend: `needed`, but at least ten, because ten sessions
+ * suffice to decide most changes. */
 size_t sj_needed_sessions_advice(size_t needed);
 
-/* Writes to `text` that `few` sessions per side cannot decide the change of `functions` functions,
- * and how many sessions to record. Returns `text`. `needed` is the largest
- * sj_compare_row.needed_sessions of the functions. */
+/* Writes to `text` that `few` sessions per side cannot decide whether `functions` functions
+ * changed. Adds how many sessions to record or, if `few` is at least that number, the advice to
+ * use a quieter machine. Returns `text`. `needed` is the largest sj_compare_row.needed_sessions of
+ * the functions. */
 const char *sj_needed_sessions_text(size_t few, size_t needed, size_t functions,
                                     char text[SJ_NEEDED_SESSIONS_BYTES]);
 

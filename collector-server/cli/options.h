@@ -14,14 +14,15 @@ struct sj_command;
 typedef enum sj_option_kind {
     SJ_ARG_HEADING, /* not an option: `help` is a heading for the options that follow */
     SJ_ARG_FLAG,    /* bool, set to true */
-    SJ_ARG_CHOICE,  /* int or enum; it is set to `least` */
+    SJ_ARG_CHOICE,  /* int or enum; the member is set to `least` */
     SJ_ARG_TEXT,    /* const char *; borrowed from argv */
     SJ_ARG_NUMBER,  /* int64_t from `least` to `most` */
     /* int64_t in ms from `least` to `most` (0: 30 years): "16ms", "1.5s", "2h"; without a unit:
      * seconds */
     SJ_ARG_TIME,
     SJ_ARG_PARSED, /* `parse` reads it */
-    /* not an option: the rows of `table` follow; if a name occurs twice, the first row counts */
+    /* not an option: the parser continues with the rows of `table`, and does not return to this
+     * table; if a name occurs twice, the first row counts */
     SJ_ARG_TABLE
 } sj_option_kind;
 
@@ -49,8 +50,9 @@ typedef struct sj_option {
 } sj_option;
 
 /* Parses the options of argv into `values`, a structure with the offsets of the table. Returns -1
- * if the command should continue; argv[*first] is then the first argument. Else returns an exit
- * code, after --help or a message. Not thread-safe, because of getopt. */
+ * if the command should continue; argv[*first] is then the first argument that is not an option.
+ * Else --help or a message was printed, and the function returns an exit code. Not thread-safe,
+ * because of getopt. */
 int sj_options_parse(const struct sj_command *command, int argc, char **argv, void *values,
                      int *first);
 

@@ -1,4 +1,4 @@
-/* The options that are keys of a policy. They are the same for every command that accepts a
+/* The options that set keys of a policy. They are the same for every command that accepts a
  * policy. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_POLICY_OPTIONS_H
 #define SJ_COLLECTOR_SERVER_CLI_POLICY_OPTIONS_H
@@ -6,8 +6,9 @@
 #include "agent/policy/draft.h"
 #include "collector-server/cli/options.h"
 
-/* Rows of an option table. The first member of the structure of its values must be an
- * `sj_policy_draft *`. --help shows the rows of SJ_COMMON_POLICY_OPTION before all others. */
+/* Each macro is a row of an option table. The structure for the option values must have an
+ * `sj_policy_draft *` as its first member. --help shows the rows of SJ_COMMON_POLICY_OPTION before
+ * all others. */
 #define SJ_POLICY_OPTION(NAME, ARGUMENT, HELP)                                                     \
     {                                                                                              \
         .name = (NAME), .argument = (ARGUMENT), .help = (HELP), .kind = SJ_ARG_PARSED,             \

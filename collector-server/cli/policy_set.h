@@ -5,8 +5,8 @@
 /* Runs `policy set [OPTIONS] PID`; the arguments begin with "set". Returns the exit code. */
 int sj_policy_set_run(int argc, char **argv);
 
-/* Prints the policy document that the recording of a process uses. `pid` is a decimal number.
- * Returns the exit code. */
+/* Prints the policy document that the recording of a process uses. `pid` is the process's decimal
+ * number, as text. Returns the exit code. */
 int sj_policy_show_running(const char *pid);
 
 #endif

@@ -1,4 +1,4 @@
-/* The processes of this machine, as `ps` lists them and as users name them. */
+/* Lists the processes of this machine, and finds the process that a user names. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_PROCESS_LIST_H
 #define SJ_COLLECTOR_SERVER_CLI_PROCESS_LIST_H
 
@@ -23,10 +23,11 @@ void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES]);
  * character. Cuts it at SJ_COMMAND_LINE_BYTES. Writes "" if the process has none, or has ended. */
 void sj_process_command(pid_t pid, char command[SJ_COMMAND_LINE_BYTES]);
 
-/* Finds a process by its pid, by its name in `ps`, or by the file name of its program or first
- * word. A pid is not checked. A search by name skips the calling process. Fails with SJ_ENOTFOUND
- * if no process has the name. Fails with SJ_EINVAL if several processes have the name, which the
- * error lists, or if the pid is impossible. */
+/* Finds a process by its pid or by a name. The name may be its name in `ps`, the file name of its
+ * program, or that of its command line's first word. Does not check whether a process with the pid
+ * exists. A search by name skips the calling process. Fails with SJ_ENOTFOUND if no process has the
+ * name. Fails with SJ_EINVAL if several processes have the name; the error lists them. Also fails
+ * with SJ_EINVAL if the pid is not greater than 0 or is too large. */
 SJ_MUST_CHECK sj_status sj_process_find(const char *text, pid_t *pid, sj_error *error);
 
 /* Prints an error of sj_process_find. Returns SJ_EXIT_USAGE for SJ_EINVAL, else the exit code of

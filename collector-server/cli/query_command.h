@@ -19,7 +19,7 @@ typedef struct sj_query_options {
     sj_forward_options cluster; /* the cluster to query instead of a file; url is NULL if none */
     /* Set by the command: */
     const char *const *hidden_first; /* see sj_result_writer */
-    sj_terminal *terminal;           /* already open and possibly paged; NULL: not open yet */
+    sj_terminal *terminal; /* an open terminal, perhaps with a pager; NULL: not open yet */
     /* the sets of sessions to read from the cluster; both NULL: read `session` */
     const char *cluster_sets[2];
 } sj_query_options;
@@ -53,14 +53,17 @@ typedef struct sj_query_options {
      .offset = (base) + offsetof(sj_query_options, format), .help = "as a table in Markdown"}
 /* clang-format on */
 
-/* Stores the optional last argument FILE, argv[first], in `*file`. --database may have set `*file`
- * before. Returns -1 if the command should continue, else an exit code after a message. */
+/* Stores the optional last argument FILE, argv[first], in `*file`. Without that argument, `*file`
+ * stays as --database has set it; NULL if it was not given. Returns -1 if the command should
+ * continue. Else returns an exit code after a message: for further arguments, and for FILE together
+ * with --database. */
 int sj_query_parse_file(const sj_command *command, int argc, char **argv, int first,
                         const char **file);
 
 /* Opens the database, or a copy of the queried part of a cluster. For a cluster, prints on standard
- * error which engine answered. Finds the session if `session_id` is not NULL. Returns an exit code,
- * after a message if it is not SJ_EXIT_OK. */
+ * error which engine ran the queries. If `session_id` is not NULL, finds the session and prints
+ * warnings about its data on standard error. Returns an exit code, after a message if it is not
+ * SJ_EXIT_OK. */
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 
@@ -71,14 +74,15 @@ static inline bool sj_query_wants_data(const sj_query_options *options)
     return options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV;
 }
 
-/* Runs a prepared query, prints its rows and finalizes it. Shows a table on a terminal through a
- * pager. Closes the terminal. Returns an exit code, after a message if it is not SJ_EXIT_OK. */
+/* Runs a prepared query, prints its rows and finalizes it. If the rows are a table and standard
+ * output is a terminal, uses a pager. Closes the terminal. Returns an exit code, after a message if
+ * it is not SJ_EXIT_OK. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 
-/* Prints a warning on standard error if some calls of the session are known only as totals
+/* Prints a warning on standard error if some calls of the session are stored only as totals
  * (profiles; copies of a cluster's sums). Queries of single calls or of a time window do not
- * contain these calls. */
+ * include these calls. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
 /* Opens a file for a result of `database` like sj_output_file_open, with the same return values.

@@ -9,7 +9,8 @@
 #include <limits.h>
 
 typedef struct sj_record_values {
-    /* what --policy and the other policy options set; sj_policy_options needs it as first member */
+    /* the policy that --policy and the other policy options set; sj_policy_options require it as
+     * first member */
     sj_policy_draft *draft;
     sj_recording_options recording;
     sj_policy policy;
@@ -18,7 +19,9 @@ typedef struct sj_record_values {
     char output[PATH_MAX];
     char destination[PATH_MAX + 16];
     const char *collector; /* URL of the server; NULL: the embedded collector */
-    sj_device device;      /* this machine as it is enrolled; only for a server */
+    /* identity under which this machine is enrolled at the server; unset for the embedded
+     * collector */
+    sj_device device;
     const char *summary_path;
     int64_t wait_ms;
     bool has_output;

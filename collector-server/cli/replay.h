@@ -21,14 +21,15 @@ typedef struct sj_replay_request {
 } sj_replay_request;
 
 /* Prints one line per call: entry time, duration, thread (if there are several), function and
- * recorded values. Functions are indented below their callers. Before the first call of a stream,
- * prints the calls that were open at its entry. Prints a line for each gap. Calls of several
- * threads are merged by time. Memory grows with the number of threads that run in the window, not
- * with the number of calls.
+ * recorded values. Functions are indented below their callers. Before the first printed call of a
+ * stream, prints the calls that were open when this call was entered. Prints a line for each gap.
+ * Calls of several threads are merged by time. Memory grows with the number of threads that run in
+ * the window, not with the number of calls.
  *
  * Blocks on the database. With `follow`, blocks until the session ends or the output is closed.
- * Fails with SJ_ENOTFOUND if the window has no such thread, or no call (not with `json`). Fails
- * with SJ_EIO if the database cannot be read or memory runs out. */
+ * Fails with SJ_ENOTFOUND if the thread does not exist or ran outside of the window. Without
+ * `json`, also fails with SJ_ENOTFOUND if no call was entered in the window. Fails with SJ_EIO if
+ * the database cannot be read or memory runs out. */
 SJ_MUST_CHECK sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
                                         const sj_terminal *terminal, sj_error *error);
 

@@ -1,4 +1,5 @@
-/* The columns of `sojourn report`: the SQL of each, and which of them fit a width. */
+/* The columns of `sojourn report`: the SQL of each column, and the choice of columns that fit a
+ * width. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_COLUMNS_H
 
@@ -19,7 +20,7 @@ enum { SJ_REPORT_COLUMNS_MAX = 30 };
 
 typedef enum sj_report_kind {
     SJ_REPORT_SHARE, /* share of all recorded time, 0 to 1 */
-    SJ_REPORT_BAR,   /* that share as a bar */
+    SJ_REPORT_BAR,   /* the share of all recorded time, drawn as a bar */
     SJ_REPORT_DURATION,
     SJ_REPORT_COUNT,
     SJ_REPORT_BYTES,
@@ -29,8 +30,9 @@ typedef enum sj_report_kind {
 
 typedef struct sj_report_column {
     const char *name; /* the name in --columns, --sort and the heading */
-    /* SQL over s (function_stats), f (functions), m (modules). NULL: the share of all time, by self
-     * time if sorted by self time, else by total time. */
+    /* SQL over the tables s (function_stats), f (functions) and m (modules). NULL: the function's
+     * share of all recorded time; of its self time if the report is sorted by self time, else of
+     * its total time. */
     const char *expression;
     sj_report_kind kind;
     int width;    /* columns of the terminal for a cell, without the space after it */
@@ -46,7 +48,7 @@ typedef struct sj_report_selection {
     size_t count;
 } sj_report_selection;
 
-/* Returns the column of that name (`length` bytes), or NULL. */
+/* Returns the column called `name` (`length` bytes), or NULL. */
 const sj_report_column *sj_report_column_find(const char *name, size_t length);
 
 /* Parses a list of columns in the format of --columns. Fails with SJ_EINVAL if a column does not

@@ -5,7 +5,7 @@
 #include "collector-server/cli/query_command.h"
 
 typedef struct sj_report_coverage {
-    const char *by; /* the kind of group (see sj_coverage_is_kind); "" or NULL: module */
+    const char *by; /* what to group by (see sj_coverage_is_kind); "" or NULL: module */
     /* a set of sessions; NULL: the session of the query options, by default the newest */
     const char *sessions;
     const char *page; /* path of an HTML file to write; NULL: none */

@@ -17,18 +17,19 @@ typedef struct sj_session_summary {
     int64_t open;      /* calls that were open at the end of the recording; also in `calls` */
     int64_t running;   /* open calls while the session is being recorded; not in `calls` */
     int64_t running_since_ns; /* entry of the first running call, since the session's start */
-    int64_t inexact;          /* calls whose time is inexact because of a gap or a wait */
-    int64_t self_ns;          /* sum of all self times */
+    /* calls whose time is inexact because of a gap or because the thread waited for the recorder */
+    int64_t inexact;
+    int64_t self_ns; /* sum of all self times */
     sj_thread_sums threads;
 } sj_session_summary;
 
 enum { SJ_SESSION_HEADER_LINES = 4 };
 
 /* Returns SQL for a FROM clause: a row for each function, with the columns of function_stats, over
- * the chosen calls only. Its parameters are ?1, the session, and ?11 (sj_call_choice_bind).
+ * the chosen calls only. Its parameters are ?1, the session_id, and ?11 (sj_call_choice_bind).
  *
- * If only a part of the session is chosen, histograms are NULL. The columns untimed_calls and
- * error_ns then have values only if they are selected or sorted by, because they need a read of
+ * If only a part of the session is chosen, histograms are NULL. Then untimed_calls and error_ns
+ * have values only if the report shows them or is sorted by them, because they require reading
  * every call. */
 const char *sj_report_source(const sj_call_choice *choice, const sj_report_selection *selection,
                              const char *sort);
@@ -41,21 +42,22 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
 
 /* Prints the header: program and session; time, duration and state; calls, threads and losses;
  * whether threads ran or waited, if that is known. These are at most SJ_SESSION_HEADER_LINES lines.
- * Sessions with missing calls, flight recordings and waits for the recorder have more. Fails with
- * SJ_EIO. Blocks on the database. */
+ * The header has more lines if calls are missing, if the session is a flight recording, or if
+ * threads waited for the recorder. Fails with SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);
 
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* True if times of the current row of `statement` are estimates. The statement must have two
+/* True if a time in the current row of `statement` is an estimate. The statement should have two
  * columns after the selected columns: sj_report_is_estimate_sql and sj_report_is_self_estimate_sql
- * (schema/queries/cli/report.sql). Without them, returns false. */
+ * (schema/queries/cli/report.sql). Returns false if it does not have them. */
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
 
 /* Prints the current row of `statement`, which must have the columns that sj_report_row_is_estimate
- * describes. Estimated times begin with "~". Cuts names to the terminal's width unless `wide`. */
+ * describes. Estimated times begin with "~". Cuts names to the terminal's width unless `wide` is
+ * true. */
 void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
                          bool wide, sqlite3_stmt *statement);
 

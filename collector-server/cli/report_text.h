@@ -23,7 +23,8 @@ typedef struct sj_report_text {
     uint64_t waiting_since_ns;
     uint64_t awaited_frames; /* number of pending frames when the wait for the collector began */
     sj_progress_work wait;
-    /* These describe the stored session. They are empty if another process stores it. */
+    /* `doubts` and `highlights` describe the stored session. They are empty if another process
+     * stores it. */
     sj_session_doubts doubts;
     sj_session_highlights highlights;
     bool is_stored;

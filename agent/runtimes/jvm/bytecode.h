@@ -1,5 +1,5 @@
 /* Reads Java bytecode (JVM specification, chapter 6): the sizes of instructions, and which
- * instructions have a position in the code as operand. */
+ * instructions jump. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_BYTECODE_H
 #define SJ_AGENT_RUNTIMES_JVM_BYTECODE_H
 

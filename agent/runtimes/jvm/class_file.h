@@ -16,7 +16,7 @@ typedef struct sj_class_method {
     uint32_t start;      /* Start of the method_info. */
     uint32_t end;        /* End of the method_info. */
     uint32_t attributes; /* Offset of attributes_count. */
-    uint32_t code;       /* Offset of the content of the Code attribute; 0 if it has none. */
+    uint32_t code; /* Offset of the content of the Code attribute; 0 if the method has none. */
     uint32_t code_bytes; /* Size of this content. */
 } sj_class_method;
 
@@ -42,11 +42,12 @@ typedef struct sj_class_file {
 SJ_MUST_CHECK sj_status sj_class_file_read(sj_slice bytes, sj_class_file *file, sj_error *error);
 void sj_class_file_deinit(sj_class_file *file);
 
-/* Returns the text of a CONSTANT_Utf8, or an empty slice if `index` is not one. */
+/* Returns the text of the CONSTANT_Utf8 at `index`, or an empty slice if the constant at `index` is
+ * not a CONSTANT_Utf8. */
 sj_slice sj_class_utf8(const sj_class_file *file, uint16_t index);
 
-/* Returns the member name of a Methodref, InterfaceMethodref or Fieldref, or an empty slice if
- * `index` is not one. */
+/* Returns the member name of the Methodref, InterfaceMethodref or Fieldref at `index`, or an empty
+ * slice if the constant at `index` has another kind. */
 sj_slice sj_class_reference_name(const sj_class_file *file, uint16_t index);
 
 bool sj_class_text_is(sj_slice text, const char *string);

@@ -16,7 +16,7 @@ typedef struct sj_class_rewrite_request {
     uint32_t first_function; /* Method i has the function id first_function + i. */
     /* True if the method gets probes. NULL if all methods do. */
     bool (*wanted)(void *context, const sj_class_method *method);
-    const sj_java_values *values; /* [method_count] Values to record, or NULL. */
+    const sj_java_values *values; /* [method_count] Values to record; NULL if none are recorded. */
     void *context;
 } sj_class_rewrite_request;
 

@@ -13,9 +13,9 @@ enum {
 
 /* Sizes of the added code, in bytes. */
 typedef struct sj_code_growth {
-    uint32_t entry;   /* At the start. */
+    uint32_t entry;   /* At the start of the code. */
     uint32_t exit;    /* Before each return. */
-    uint32_t handler; /* At the end. */
+    uint32_t handler; /* At the end of the code. */
     uint16_t label;   /* Offset in `entry` that is the target of a jump; 0 if it has none. */
     uint32_t line;    /* Before each instruction that begins a line. */
     /* [code.size] 1 at offsets where a line begins. NULL if lines are not recorded. Borrowed. */
@@ -28,7 +28,7 @@ typedef struct sj_code_layout {
     /* [code.size + 1] New offset of the instruction at each old offset, or SJ_CODE_NOWHERE if no
      * instruction begins there. The last element is the new offset of the end. */
     uint16_t *place;
-    uint16_t covered_from; /* First new offset that an exception handler may cover. */
+    uint16_t covered_from; /* First new offset that the added exception handler may cover. */
     bool has_handler;      /* True if a handler of all exceptions is added. */
 } sj_code_layout;
 

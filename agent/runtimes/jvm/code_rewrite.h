@@ -8,8 +8,8 @@
  *       push id; invokestatic unwind; athrow   <- handler of all code between, except the returns
  *
  * In a constructor, the handler covers only the code after the call of this(...) or super(...).
- * Before it, the object is uninitialised, and verifiers reject such a handler. The code that
- * records values is inserted before the probes (value_code.h). */
+ * Before that call the object is uninitialised, and verifiers reject a handler of such code. Code
+ * that records values is inserted before each of these three probes (value_code.h). */
 #ifndef SJ_AGENT_RUNTIMES_JVM_CODE_REWRITE_H
 #define SJ_AGENT_RUNTIMES_JVM_CODE_REWRITE_H
 
@@ -37,8 +37,8 @@ typedef struct sj_probe_constants {
     uint16_t unwind;
     uint16_t throwable;
     uint16_t stack_map_name;
-    /* `id` changes with each method. The other members are 0 if no method of the class has values.
-     */
+    /* `values.id` is different for each method. The other members of `values` are 0 if no method of
+     * the class has values. */
     sj_value_constants values;
 } sj_probe_constants;
 

@@ -9,7 +9,7 @@
  * class has no SourceFile. */
 sj_slice sj_line_table_source(const sj_class_file *file);
 
-/* Receives an offset in a method's code at which a line begins, and the line's number. */
+/* Receives a line's number, and the offset in the method's code at which the line begins. */
 typedef void (*sj_line_visitor)(void *context, uint32_t offset, uint32_t line);
 
 /* Calls `visit` for each line of a method, in any order. */

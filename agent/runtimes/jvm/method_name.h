@@ -10,8 +10,8 @@ enum { SJ_JAVA_NAME_BYTES = 2048 };
  * dots; control characters and bytes that are not UTF-8 become \xNN. Thread-safe. */
 void sj_java_class_name(sj_slice internal, char name[SJ_JAVA_NAME_BYTES]);
 
-/* Writes the name of a method of `file`, by the same rules. If its descriptor is malformed, writes
- * the descriptor unchanged. Thread-safe. */
+/* Writes the name of a method of `file`. Truncates and replaces bytes like sj_java_class_name. If
+ * its descriptor is malformed, writes the descriptor unchanged. Thread-safe. */
 void sj_java_method_name(const sj_class_file *file, const sj_class_method *method,
                          char name[SJ_JAVA_NAME_BYTES]);
 

@@ -1,11 +1,11 @@
-/* Finds the functions by which a runtime traces its own methods. Their arguments are a thread and a
- * method. */
+/* Finds the two functions by which a runtime traces the entries and exits of its own methods. Their
+ * arguments are a thread and a method. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_TRACER_H
 #define SJ_AGENT_RUNTIMES_JVM_TRACER_H
 
 #include "agent/objfile/elf_view.h"
 
-/* Addresses in the file (not relocated). */
+/* Addresses of the two functions in the file (not relocated). */
 typedef struct sj_tracer {
     uint64_t entry;
     uint64_t exit;

@@ -26,14 +26,14 @@
 /* One value of a method. */
 typedef struct sj_java_value {
     uint8_t descriptor; /* Descriptor of its records; 0 if the item is not used. */
-    uint8_t parameter;  /* Number of the parameter in source order from 1, or 0 for the result. */
+    uint8_t parameter;  /* Number of the parameter in source order, from 1; 0 for the result. */
     bool has_condition; /* True if a rule that changes calls tests the value. */
 } sj_java_value;
 
 /* The values of a method to record. A zeroed structure has none. */
 typedef struct sj_java_values {
     sj_java_value items[SJ_VALUES_PER_FUNCTION];
-    uint16_t sets;  /* Bit i is 1 if rules set parameter i. Bit 0 is the result. */
+    uint16_t sets;  /* Bit i is 1 if rules set parameter i. Bit 0 is 1 if rules set the result. */
     bool may_leave; /* True if rules skip calls, or throw instead. */
     bool costs;     /* True if CPU time and allocated bytes are recorded. */
     bool lines;     /* True if the lines that run are recorded. */

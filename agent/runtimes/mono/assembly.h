@@ -50,36 +50,39 @@ typedef struct sj_assembly {
 } sj_assembly;
 
 /* Finds the streams in metadata (II.24.2.1). The bytes must outlive `*metadata`. Returns
- * SJ_ECORRUPT if they are not metadata or have no tables. */
+ * SJ_ECORRUPT if the bytes are not metadata or have no tables. */
 SJ_MUST_CHECK sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata);
 
-/* Returns the entry at `index` of the #Blob heap, borrowed. It is empty if there is none. */
+/* Returns the entry at `index` of the #Blob heap, borrowed. The slice is empty if the heap has no
+ * such entry. */
 sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index);
 
 /* Finds the tables and heaps in a file's bytes, which must outlive `*assembly`. Returns SJ_ECORRUPT
  * if the file is not an assembly, or if its tables exceed it. */
 SJ_MUST_CHECK sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly);
 
-/* Returns the value of a cell, or 0 if there is none. Rows are numbered from 1. `table` must be
- * below SJ_ASSEMBLY_TABLES and `column` below SJ_ASSEMBLY_COLUMNS. */
+/* Returns the value of a cell, or 0 if the table has no such cell. Rows are numbered from 1.
+ * `table` must be below SJ_ASSEMBLY_TABLES and `column` below SJ_ASSEMBLY_COLUMNS. */
 uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t row,
                           uint32_t column);
 
-/* Returns the text at `index` of the #Strings heap, borrowed, or "" if there is none. */
+/* Returns the text at `index` of the #Strings heap, borrowed, or "" if the heap has no such
+ * text. */
 const char *sj_assembly_string(const sj_assembly *assembly, uint32_t index);
 
 /* Like sj_metadata_blob, for the metadata of an assembly. */
 sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index);
 
-/* Returns the borrowed module id (MVID), or NULL if there is none. */
+/* Returns the SJ_ASSEMBLY_ID_BYTES of the module id (MVID), borrowed. Returns NULL if the assembly
+ * has none. */
 const uint8_t *sj_assembly_id(const sj_assembly *assembly);
 
-/* Writes the id of the portable PDB that was built with an assembly: the GUID and the time stamp of
- * its debug directory. Returns false if there is none. */
+/* Writes the id of the portable PDB that was built with an assembly: the GUID and the time stamp in
+ * the assembly's debug directory. Returns false if the directory has no such entry. */
 bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
 
-/* Returns the deflated portable PDB inside an assembly's file, borrowed. Returns an empty slice if
- * there is none. `*size` is the unpacked size that the file states. */
+/* Returns the compressed (deflate) portable PDB inside an assembly's file, borrowed. Returns an
+ * empty slice if the file contains none. `*size` is the uncompressed size that the file states. */
 sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size);
 
 /* Reads an unsigned number in the compressed form of signatures (II.23.2). If bytes are

@@ -1,6 +1,6 @@
 /* Reads the methods and classes of an assembly. The name of a method is
- * "Namespace.Class:Method(types)". A slash separates a class from a class that is nested in it.
- * Types are written like Mono writes them: int, string, System.Uri, T[], int&. */
+ * "Namespace.Class:Method(types)". A nested class follows its enclosing class and a slash. Types
+ * are written like Mono writes them: int, string, System.Uri, T[], int&. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_METHODS_H
 #define SJ_AGENT_RUNTIMES_MONO_METHODS_H
 
@@ -9,8 +9,8 @@
 
 enum { SJ_MONO_NAME_BYTES = 1024 }; /* Longer names end with "...". */
 
-/* Passes every method of an assembly to `sink`, in the order of tokens. Leaves out parts of a name
- * that the file does not have. Control characters become '?'. Returns SJ_ENOMEM, or the error of
+/* Passes every method of an assembly to `sink`, in the order of tokens. If the file lacks a part of
+ * a name, leaves out that part. Control characters become '?'. Returns SJ_ENOMEM, or the error of
  * the sink. */
 SJ_MUST_CHECK sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sink,
                                             void *context);

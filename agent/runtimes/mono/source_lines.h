@@ -1,6 +1,6 @@
-/* Reads the source lines of an assembly's methods: the sequence points of its symbol file. That is
- * a Mono symbol file (NAME.exe.mdb) or a portable PDB (NAME.pdb) next to the assembly, or a
- * portable PDB inside it.
+/* Reads the source lines of an assembly's methods: the sequence points of its symbol file. The
+ * symbol file is a Mono symbol file (NAME.exe.mdb) or a portable PDB (NAME.pdb) next to the
+ * assembly, or a portable PDB inside the assembly.
  *
  * The bytes are not trusted: a damaged file gives wrong or fewer lines, but no invalid memory
  * access. Thread-safe: the functions have no state. */
@@ -12,8 +12,8 @@
 enum { SJ_SOURCE_FILE_BYTES = 4096 };
 
 /* Finds the symbol file of the assembly at `path` and passes its sequence points to `sink`. `id` is
- * the module id of the build. Returns SJ_ENOTFOUND if no symbol file of this build exists, or
- * errors like read_container. Blocks: reads files. */
+ * the assembly's module id, which identifies the build. Returns SJ_ENOTFOUND if no symbol file of
+ * this build exists, or errors like read_container. Blocks: reads files. */
 SJ_MUST_CHECK sj_status sj_mono_read_lines(const char *path, sj_slice id,
                                            sj_container_line_sink sink, void *context);
 

@@ -4,8 +4,8 @@
 
 #include "agent/runtimes/mono/assembly.h"
 
-/* A text that is truncated at its capacity. It is empty if all members except `capacity` are zero.
- */
+/* A text that is truncated at its capacity. The text is empty if all members except `capacity` are
+ * zero. */
 typedef struct sj_name_text {
     size_t capacity; /* At most sizeof(bytes). */
     size_t used;

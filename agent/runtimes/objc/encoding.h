@@ -8,7 +8,7 @@ typedef enum sj_objc_result {
     SJ_OBJC_RESULT_MEMORY = 2 /* The address of the result is an argument before the receiver. */
 } sj_objc_result;
 
-/* Returns how a method with this type encoding returns its result by the C ABI of x86-64. */
+/* Returns how a method with the type encoding `types` returns its result in the C ABI of x86-64. */
 sj_objc_result sj_objc_encoding_result(const char *types);
 
 #endif
