@@ -18,7 +18,8 @@ typedef enum sj_forward_kind {
                           number */
     SJ_FORWARD_NUMBER, /* Int64 */
     SJ_FORWARD_MAYBE,  /* Int64 or NULL */
-    /* a histogram of ticks, written as two arrays: bins in ns, and their counts */
+    /* The query yields a stored histogram of ticks. It is converted to a histogram of ns, and
+     * written as two arrays: the numbers of its bins (UInt16), and their counts (UInt64). */
     SJ_FORWARD_HISTOGRAM,
     /* The query yields the id of a call path. The path's key is written (function_keys.h). */
     SJ_FORWARD_PATH,
