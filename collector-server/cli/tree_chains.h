@@ -43,8 +43,8 @@ typedef struct sj_tree_paths {
 SJ_MUST_CHECK sj_status sj_tree_paths_add(sj_tree_paths *paths, const sj_tree_path *path);
 
 /* Sets `level` and `folded` of all paths. A chain is two or more paths, each the callee of the one
- * before. Each path of it is the only callee of its caller, has one callee itself, and has a self
- * time of less than `least_share` of all time. */
+ * before. Each path of a chain is the only callee of its caller, and has only one callee itself.
+ * Its self time is less than `least_share` of all time. */
 void sj_tree_paths_fold(sj_tree_paths *paths, double least_share);
 
 void sj_tree_paths_deinit(sj_tree_paths *paths); /* safe on a zeroed list */

@@ -30,10 +30,10 @@ SJ_MUST_CHECK sj_status sj_wait_steps_read(sqlite3 *database, int64_t session_id
                                            sj_wait_steps *steps, sj_error *error);
 void sj_wait_steps_deinit(sj_wait_steps *steps);
 
-/* Writes lower bounds of the time that a thread worked and waited from `from_ns` to `to_ns`. If
- * only a part of a step is in this period, the bound assumes that as much work (or waiting) as
- * possible was in the rest of the step. Subtracts one tick of the kernel's timer from both bounds,
- * because the kernel may not have counted that tick yet. */
+/* Writes lower bounds of the time that a thread worked and waited from `from_ns` to `to_ns`. A
+ * step may be only partly in this period. Then the bound assumes that as much work (or waiting) as
+ * possible was in the other part of the step. Subtracts one tick of the kernel's timer from both
+ * bounds, because the kernel may not have counted that tick yet. */
 void sj_wait_steps_bound(const sj_wait_steps *steps, int64_t thread_id, int64_t from_ns,
                          int64_t to_ns, int64_t *working_ns, int64_t *waiting_ns);
 

@@ -32,7 +32,7 @@ typedef struct sj_edge_limits {
     /* Memory for devices' messages that are being read, or that `handle` has not accepted. If it is
      * used up, connections wait, except for one that may exceed it. */
     size_t reading_bytes;
-    /* The same for strangers' messages. If it is used up, a stranger that needs more is closed. */
+    /* Memory for strangers' messages. If it is used up, a stranger that needs more is closed. */
     size_t stranger_reading_bytes;
     uint32_t greeting_ms; /* time until TLS handshake and greeting are done */
     uint32_t stranger_ms; /* a connection that is a stranger for longer is closed */

@@ -28,7 +28,7 @@ typedef struct sj_byte_account {
 typedef struct sj_sp_limits {
     /* maximum size of way back and body; a peer that announces more is broken */
     size_t message_bytes;
-    size_t kept_bytes; /* of a longer message only the first SJ_SP_CUT_BYTES are kept */
+    size_t kept_bytes; /* a longer message is skipped, except for SJ_SP_CUT_BYTES */
 } sj_sp_limits;
 
 /* Initialise with zeros, and set `is_ipc`. */

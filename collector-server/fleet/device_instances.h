@@ -4,9 +4,8 @@
  * numbers alternate, two daemons have the same identity. A restarted daemon does not cause this:
  * polls with its former number end, except for one that may still be under way.
  *
- * The table is only in memory. It may be lost, because a few polls prove a copy again. Not
- * thread-safe.
- */
+ * The table is only in memory. It may be lost, because a few polls prove a copy again.
+ * Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H
 #define SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H
 

@@ -16,7 +16,7 @@ typedef enum sj_fleet_scope {
 
 typedef struct sj_fleet_set {
     sj_fleet_scope scope;
-    char subject[128]; /* of a tag: KEY or KEY=VALUE; of one device: its device_id; else "" */
+    char subject[128]; /* KEY or KEY=VALUE of a tag, or the device_id of one device; else "" */
     size_t count;
     int64_t *devices; /* owned */
 } sj_fleet_set;

@@ -14,8 +14,7 @@ int64_t sj_fleet_now_ns(void);
 /* Writes SQLite's last error to `error`, and returns its status. */
 sj_status sj_fleet_failed(const sj_fleet *fleet, sj_error *error);
 
-/* Compiles a statement. The caller passes it to one of the next two functions, which finalise it.
- */
+/* Compiles a statement. The caller passes it to one of the next two functions; they finalise it. */
 SJ_MUST_CHECK sj_status sj_fleet_prepare(const sj_fleet *fleet, const char *sql,
                                          sqlite3_stmt **statement, sj_error *error);
 

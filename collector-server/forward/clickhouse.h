@@ -28,8 +28,7 @@ extern const sj_forward_target_kind sj_forward_clickhouse;
 
 typedef struct sj_clickhouse_layout {
     const char *cluster; /* name in the server's configuration; NULL: one node */
-    bool is_replicated;  /* tables are replicated; the node defines the macros {shard} and {replica}
-                          */
+    bool is_replicated;  /* if true, the node must define the macros {shard} and {replica} */
 } sj_clickhouse_layout;
 
 /* Creates the database and the tables that the node lacks. Adds the columns that tables of an older

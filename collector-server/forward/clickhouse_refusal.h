@@ -16,8 +16,8 @@
 SJ_MUST_CHECK sj_status sj_clickhouse_refusal(const char *url, const char *user, long http,
                                               const char *text, sj_error *error);
 
-/* True if the body `text` of an answer says that the server refuses the settings of the request,
- * because the user is read-only (readonly = 1). */
+/* True if an answer says that the server refuses the settings of the request, because the user is
+ * read-only (readonly = 1). `text` is the body of the answer. */
 bool sj_clickhouse_refuses_settings(const char *text);
 
 #endif

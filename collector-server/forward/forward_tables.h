@@ -59,7 +59,7 @@ enum { SJ_FORWARD_MOST_TABLES = 32 };
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
-/* Sessions that were removed, and why. This is no table of the cluster, but a view of the rows of
+/* Sessions that were removed, and why. This is not a table of the cluster but a view of the rows of
  * `sessions` whose column `removed` is set. */
 extern const sj_forward_table sj_forward_removals;
 
@@ -96,8 +96,7 @@ SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_for
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);
 
-/* Appends the current row of the table's query to `rows`. Errors are those of sj_forward_collect.
- */
+/* Appends the current row of the table's query to `rows`. Errors: as for sj_forward_collect. */
 SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
                                                sqlite3_stmt *statement,
                                                const sj_forward_place *place, sj_native_rows *rows);

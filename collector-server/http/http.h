@@ -6,9 +6,9 @@
  * (login.h): a machine has several users, and any page in a browser can send requests to the
  * loopback. Requests of other sites' pages are refused before any data is read (guard.h).
  *
- * On loopback addresses, the Host header must name the loopback, so that no page of another
- * site reaches the server by a host name that the site controls (DNS rebinding). The dashboard's
- * own files need no token there. Any other address is served by TLS 1.2 or newer. Every change is a
+ * On loopback addresses, the Host header must name the loopback. So a page of another site cannot
+ * reach the server by a host name that the site controls (DNS rebinding). The dashboard's own files
+ * need no token on the loopback. Any other address is served by TLS 1.2 or newer. Every change is a
  * POST (post.h). */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 #define SJ_COLLECTOR_SERVER_HTTP_HTTP_H

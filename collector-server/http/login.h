@@ -36,8 +36,7 @@ typedef struct sj_login {
     sj_token_reader *tokens; /* borrowed; NULL: only the server's own token is valid */
     char token[SJ_SECRET_TEXT_BYTES];
     uint8_t token_hash[SJ_SECRET_HASH_BYTES];
-    /* name of the file, beside the database, of the server's own token; "": the token is in no file
-     */
+    /* name of the file of the server's own token, beside the database; "": no file has it */
     char file[SJ_LOGIN_FILE_BYTES];
     char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* text of the response to a request without the token */
 } sj_login;
@@ -46,8 +45,7 @@ typedef struct sj_login {
  * if another user owns the file, or if group or others may access it. */
 SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
 
-/* Makes a token for one run; it is in no file. Returns SJ_EIO if the system gives no random bytes.
- */
+/* Makes a token for one run, without a file. Returns SJ_EIO if the system gives no random bytes. */
 SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
 /* Finds who sends a request. If `is_remote` (the server listens beyond the loopback), the token may

@@ -10,8 +10,8 @@
 
 /* The header before the bytes of a question, and of an answer. */
 typedef struct sj_question_head {
-    int32_t
-        status;    /* an sj_status, only in answers; if not SJ_OK, the bytes are the error's text */
+    /* An sj_status, only in answers. If it is not SJ_OK, the bytes are the error's text. */
+    int32_t status;
     uint32_t size; /* number of bytes that follow the header */
 } sj_question_head;
 

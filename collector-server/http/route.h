@@ -51,8 +51,7 @@ typedef struct sj_route {
     enum MHD_Result (*respond)(sj_request *request);
 
     /* Handles a POST, if the route accepts one. `input` is the body (borrowed). The response is
-     * made as for `run`, with status 202. The client has `post_role`. `request->database` is NULL.
-     */
+     * made as for `run`, with status 202. The client has `post_role`. request->database is NULL. */
     sj_status (*post)(sj_request *request, const json_t *input, json_t **body, sj_error *error);
 } sj_route;
 

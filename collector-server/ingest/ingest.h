@@ -1,10 +1,10 @@
 /* Ingest: receives frames from the network, stores them in the database, and acknowledges them
  * after SQLite's COMMIT.
  *
- * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded
- * queue. One writer thread commits queued frames to the store (store.h) and replies. If there
- * are many senders, it first gathers frames for a few milliseconds. A watchdog sends pings
- * to each address that the ingest listens on, and reports missing answers. */
+ * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
+ * One writer thread commits queued frames to the store (store.h) and replies. If there are many
+ * senders, it first gathers frames for a few milliseconds. A watchdog sends pings to each address,
+ * except inproc://, over a new connection, and reports missing answers. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 
@@ -20,10 +20,10 @@ typedef struct sj_ingest_options {
     const char *const *urls; /* inproc://, ipc://, tcp://, tls+tcp:// */
     size_t url_count;
     size_t queue_bytes;   /* maximum size of the queue; 0: 64 MB. While it is full, nothing is
-                           * received, so   senders wait. */
+                           * received, so senders wait. */
     uint32_t window;      /* maximum number of unacknowledged frames per sender, at most 48; 0:
                            * 16 */
-    uint32_t watchdog_ms; /* time between two pings of an address; 0: 10 s */
+    uint32_t watchdog_ms; /* pause between two pings of all addresses; 0: 10 s */
     /* If a batch was refused and no batch has come for this time, the store is checked again. 0: a
      * minute. */
     uint32_t recheck_ms;

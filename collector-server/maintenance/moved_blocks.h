@@ -10,8 +10,7 @@
  * Blocks whose file cannot be read keep referring to their file. Counts them in
  * copied->missing_blocks, and stores the first error in copied->why. Updates copied->bytes. No
  * other process may have opened the copy. Returns SJ_EFULL, SJ_EIO, SJ_ECORRUPT or SJ_ENOMEM.
- * Blocking.
- */
+ * Blocking. */
 SJ_MUST_CHECK sj_status sj_moved_blocks_import(const char *path, sj_copied *copied,
                                                sj_error *error);
 
