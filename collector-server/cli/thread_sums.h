@@ -9,7 +9,7 @@
 
 /* Sums over threads. If all members are 0, the sums are unknown. */
 typedef struct sj_thread_sums {
-    int64_t watched_ns; /* length of all steps; the time that is in neither sum below was waited */
+    int64_t watched_ns; /* total length of the steps; its rest was waiting for something else */
     int64_t cpu_ns;     /* time on a processor */
     int64_t ready_ns;   /* time waiting for a processor */
 } sj_thread_sums;

@@ -19,7 +19,7 @@ typedef struct sj_tree_path {
     bool is_self_estimate; /* self_ns is an estimate, perhaps because callees are estimated */
     bool is_divided;       /* working_ns and waiting_ns, parts of total_ns, are known */
     int64_t working_ns, waiting_ns;
-    /* has_cpu: cpu_ns and cpu_self_ns are known. has_memory: the two byte numbers are known. */
+    /* has_cpu: cpu_ns and cpu_self_ns are known. has_memory: the numbers of bytes are known. */
     bool has_cpu, has_memory;
     int64_t cpu_ns, cpu_self_ns;
     int64_t allocated_bytes, net_bytes;

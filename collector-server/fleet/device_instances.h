@@ -20,10 +20,10 @@ enum { SJ_DEVICE_INSTANCES_MAX = 8 };
 typedef struct sj_device_instances sj_device_instances;
 
 typedef struct sj_instance_verdict {
-    bool
-        is_restart; /* the process polls for the first time, and no copy was proved in 10 minutes */
-    bool is_proof;  /* this poll proves that another process has the same identity */
-    bool is_news;   /* `is_proof`, and no copy was proved in the 10 minutes before */
+    /* The process polls for the first time, and no copy was proved in the 10 minutes before. */
+    bool is_restart;
+    bool is_proof; /* this poll proves that another process has the same identity */
+    bool is_news;  /* `is_proof`, and no copy was proved in the 10 minutes before */
 } sj_instance_verdict;
 
 /* Returns an empty table, which sj_device_instances_free frees; NULL if out of memory. */

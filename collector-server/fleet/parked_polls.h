@@ -25,9 +25,9 @@ typedef struct sj_parked_polls {
 bool sj_parked_polls_add(sj_parked_polls *polls, const sj_parked_poll *poll);
 
 /* Removes the poll that `poll` replaces, and copies it to `older`. Call it before
- * sj_parked_polls_add. `poll` replaces an earlier poll of the same process, whose connection must
- * have ended. If there is none, but SJ_PARKED_OF_A_DEVICE_MAX polls of the device wait, it replaces
- * the one with the earliest deadline. Returns false if `poll` replaces nothing. */
+ * sj_parked_polls_add. `poll` replaces an earlier poll of the same process: that poll's connection
+ * has ended. If there is no such poll, but SJ_PARKED_OF_A_DEVICE_MAX polls of the device wait,
+ * `poll` replaces the one with the earliest deadline. Returns false if it replaces nothing. */
 bool sj_parked_polls_pop_older(sj_parked_polls *polls, const sj_parked_poll *poll,
                                sj_parked_poll *older);
 

@@ -10,8 +10,8 @@ enum { SJ_FORWARD_LIST_BYTES = 512 };
 typedef struct sj_forward_choice {
     bool is_left_out[SJ_FORWARD_MOST_TABLES]; /* by index in sj_forward_tables */
     bool without_commands;                    /* the audit of commands is omitted */
-    char
-        left_out[SJ_FORWARD_LIST_BYTES]; /* names of the omitted tables, a JSON array; "[]": none */
+    /* names of the omitted tables, as a JSON array; "[]": none */
+    char left_out[SJ_FORWARD_LIST_BYTES];
 } sj_forward_choice;
 
 /* Reads a comma-separated list of the tables to send; NULL: all tables. Returns SJ_EINVAL if a

@@ -11,11 +11,11 @@
 
 typedef enum sj_forward_kind {
     SJ_FORWARD_TEXT,
-    SJ_FORWARD_UUID,   /* a blob of 16 bytes, written as 32 digits */
-    SJ_FORWARD_HEX,    /* a blob of any length, written as digits */
-    SJ_FORWARD_SMALL,  /* UInt8 */
-    SJ_FORWARD_COUNT,  /* UInt64: a count, or a key of 64 bits, which SQLite stores as a signed
-                          number */
+    SJ_FORWARD_UUID,  /* a blob of 16 bytes, written as 32 digits */
+    SJ_FORWARD_HEX,   /* a blob of any length, written as digits */
+    SJ_FORWARD_SMALL, /* UInt8 */
+    /* UInt64: a count, or a key of 64 bits, which SQLite stores as a signed number */
+    SJ_FORWARD_COUNT,
     SJ_FORWARD_NUMBER, /* Int64 */
     SJ_FORWARD_MAYBE,  /* Int64 or NULL */
     /* The query yields a stored histogram of ticks. It is converted to a histogram of ns, and

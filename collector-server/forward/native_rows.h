@@ -18,8 +18,8 @@ typedef struct sj_native_column {
 typedef struct sj_native_rows {
     sj_byte_buffer owners, versions, days; /* the values that every row begins with */
     sj_native_column columns[SJ_NATIVE_COLUMNS];
-    sj_byte_buffer
-        counts;        /* counts of all histograms; their bins are in the `data` of their column */
+    /* the counts of all histograms; their bins are in the `data` of their column */
+    sj_byte_buffer counts;
     uint64_t elements; /* total number of bins, which is also the number of counts */
     uint64_t rows;
 } sj_native_rows;

@@ -14,8 +14,9 @@
 /* Limits of a process. */
 typedef struct sj_question_limits {
     int64_t heap_bytes; /* SQLite's memory */
-    int64_t
-        data_bytes; /* all memory (RLIMIT_DATA); at least twice heap_bytes, for decoded blocks */
+    /* all memory (RLIMIT_DATA); at least twice heap_bytes, because decoded blocks are not in the
+     * heap of SQLite */
+    int64_t data_bytes;
     int64_t file_bytes; /* size of each temporary file */
 } sj_question_limits;
 
