@@ -24,14 +24,14 @@ typedef struct sj_result_writer {
     sj_result_format format;
     int columns;
     int *widths;
-    bool *numeric; /* columns aligned to the right */
+    bool *numeric; /* by column: all cells so far are numbers, so it is aligned right */
     char **held;   /* cells of the rows that are kept until the widths are known */
     size_t held_rows, rows;
     bool aligned; /* the widths are known; rows are written directly */
     bool failed;  /* out of memory */
     /* The caller may set these after sj_result_writer_init: */
     bool wide;             /* never cut a cell */
-    int space;             /* columns of the terminal; 0: unlimited */
+    int space;             /* maximum width of a table, in columns; 0: unlimited */
     sj_terminal *terminal; /* its pager shows a table; NULL: without pager */
     /* Patterns of column names, NULL-terminated. If a table is too wide, matching columns are
      * hidden in this order until it fits. NULL: none. */
@@ -44,8 +44,8 @@ void sj_result_writer_init(sj_result_writer *writer, FILE *output, sj_result_for
  * also writes the column names. `writer` is an sj_result_writer. */
 bool sj_result_writer_row(void *writer, sqlite3_stmt *statement, bool values);
 
-/* Writes the rows that were kept and frees the writer's memory. Returns false if out of memory or
- * the output failed. */
+/* Writes the rows that were kept and frees the writer's memory. Returns false if memory ran out or
+ * a write to the output failed. */
 bool sj_result_writer_end(sj_result_writer *writer);
 
 #endif

@@ -14,7 +14,8 @@ typedef struct sj_session_doubts {
     char quarantine_reason[SJ_QUARANTINE_TEXT_BYTES];
     uint64_t folded_paths; /* number of folded paths */
     uint64_t folded_calls; /* calls that ended on the folded paths */
-    /* its recorder no longer runs, and the default spool holds the rest of the session */
+    /* The session counts as being recorded, but its recorder no longer runs. The default spool of
+     * this machine holds the rest of the session. */
     bool is_abandoned;
 } sj_session_doubts;
 
@@ -32,7 +33,7 @@ typedef struct sj_session_doubts {
 #define SJ_ABANDONED_NEXT                                                                          \
     "is not recorded any more, its recorder is gone; \"sojourn flush\" finishes it"
 
-/* Reads the problems of a session. Writes "no problems" (zeros) if the database cannot be read. */
+/* Reads the problems of a session. Writes zeros (no problems) if the database cannot be read. */
 void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_doubts *doubts);
 
 #endif

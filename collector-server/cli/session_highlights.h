@@ -21,7 +21,7 @@ typedef struct sj_highlight_function {
 
 typedef struct sj_session_highlights {
     sj_highlight_function functions[SJ_HIGHLIGHT_FUNCTIONS]; /* by self time, the highest first */
-    uint32_t function_count; /* number of functions above that took any time */
+    uint32_t function_count; /* number of used elements of `functions` */
     int64_t self_ns;         /* self time of all functions */
     int crash_signal;        /* 0: no process crashed */
     bool core_dumped;
@@ -33,8 +33,8 @@ typedef struct sj_session_highlights {
     sj_zombie_coverage coverage;
 } sj_session_highlights;
 
-/* Reads the highlights. Members that cannot be read stay 0. The frames are those of the thread of
- * the crashed process that entered a function last. */
+/* Reads the highlights. Members that cannot be read are 0. `frames` is the stack of one thread of
+ * the crashed process: of the thread that entered a function last. */
 void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
                                 sj_session_highlights *highlights);
 

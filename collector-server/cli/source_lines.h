@@ -15,7 +15,8 @@
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_lines_register(sqlite3 *database, sj_error *error);
 
-/* True if source_line returns a line for one of the ten functions with the most total time. */
+/* True if source_line returns a line for at least one of the ten functions of the session with the
+ * most total time. Call sj_source_lines_register first. */
 bool sj_source_lines_exist(sqlite3 *database, int64_t session_id);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* The default timeout: 10 s for a server, 1 minute without an acknowledgement for a database. */
+/* The default timeout: 10 s for a session that is sent to a server. For a database: 1 minute, which
+ * begins again with each acknowledgement. */
 enum { SJ_FLUSH_USUAL_WAIT = -1 };
 
 typedef struct sj_flush_request {
@@ -19,9 +20,10 @@ typedef struct sj_flush_request {
 
 typedef struct sj_flush_totals {
     unsigned delivered;
-    unsigned in_use;  /* sessions that are being recorded */
-    unsigned kept;    /* sessions that could not be delivered and stay in the spool */
-    unsigned refused; /* sessions with permanently refused frames, which stay in the spool folder */
+    unsigned in_use;   /* sessions that are being recorded */
+    unsigned kept;     /* sessions that could not be delivered and stay in the spool */
+    unsigned refused;  /* sessions of which the collector refused frames for good; these frames stay
+                        * in the spool folder */
     unsigned salvaged; /* sessions of killed recorders */
 } sj_flush_totals;
 

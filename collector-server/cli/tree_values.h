@@ -11,8 +11,8 @@
 /* The calls of one path with the same values. */
 typedef struct sj_path_values {
     int64_t path_id;
-    /* for example (path='/etc/hosts', flags=0) = 3; arguments or results of 1,024 bytes or more are
-     * cut and end with an ellipsis */
+    /* for example "(path='/etc/hosts', flags=0) = 3". If the arguments or the results have 1,024
+     * bytes or more, they are cut and end with an ellipsis. */
     char *text;
     uint64_t hash; /* hash of the uncut text */
     int64_t calls;
@@ -21,9 +21,9 @@ typedef struct sj_path_values {
 
 typedef struct sj_tree_values sj_tree_values;
 
-/* Reads every call of the session. Omits calls whose call path was folded. After 65,536 groups,
- * omits calls that belong to no existing group. Fails with SJ_ENOMEM or SJ_EIO. Blocks on the
- * database. */
+/* Reads every call of the session. Omits calls whose call path was folded. Makes at most 65,536
+ * groups: then omits calls that belong to none of them. Fails with SJ_ENOMEM or SJ_EIO. Blocks on
+ * the database. */
 SJ_MUST_CHECK sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id,
                                             sj_tree_values **values, sj_error *error);
 void sj_tree_values_free(sj_tree_values *values); /* NULL is allowed */
@@ -32,7 +32,7 @@ void sj_tree_values_free(sj_tree_values *values); /* NULL is allowed */
  * (borrowed). */
 size_t sj_tree_values_of(const sj_tree_values *values, int64_t path_id, const sj_path_values **of);
 
-/* Returns the number of calls with values that were left out. */
+/* Returns the number of calls that have values and that sj_tree_values_read omitted. */
 int64_t sj_tree_values_left_out(const sj_tree_values *values);
 
 #endif

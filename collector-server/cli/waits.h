@@ -1,9 +1,10 @@
 /* Divides the time of functions and call paths into working (the thread was on a processor) and
- * waiting (it was not).
+ * waiting (the thread was not on a processor).
  *
  * If the CPU time of a function was measured (record --cpu-time), both parts are exact. For other
- * calls both parts are lower bounds. They follow from the scheduler's counts for the thread in
- * steps of about 20 ms (wait_steps.h), so calls shorter than two steps are not divided. */
+ * calls both parts are lower bounds, so their sum may be less than the time of the call. They
+ * follow from the scheduler's counts for the thread, in steps of about 20 ms (wait_steps.h). So
+ * calls shorter than two steps are not divided. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_WAITS_H
 #define SJ_COLLECTOR_SERVER_CLI_WAITS_H
 
@@ -35,14 +36,14 @@ SJ_MUST_CHECK sj_status sj_waits_register(sqlite3 *database, const sj_waits *wai
 
 enum { SJ_WAITS_DEPTH = 512 };
 
-/* The state of a loop through call paths in depth-first order. */
+/* The state of a loop over call paths in depth-first order. Initialization is not needed. */
 typedef struct sj_waits_walk {
     uint32_t nodes[SJ_WAITS_DEPTH];
 } sj_waits_walk;
 
-/* Writes the parts of the next path of the loop to `*parts`. The path is at `depth`; its caller is
- * the latest path at `depth` - 1. Returns false if no call of the path was divided, or if `depth`
- * is SJ_WAITS_DEPTH or more. */
+/* Writes the parts of the next path of the loop to `*parts`. The path has the depth `depth` (0: a
+ * root); its caller is the latest path of the loop at `depth` - 1. Returns false if no call of the
+ * path was divided, or if `depth` is SJ_WAITS_DEPTH or more. */
 bool sj_waits_enter(const sj_waits *waits, sj_waits_walk *walk, int64_t depth, int64_t function_id,
                     sj_waits_parts *parts);
 

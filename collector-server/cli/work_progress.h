@@ -17,7 +17,8 @@ void sj_work_progress_start(void);
 /* Removes the line and shows no more progress. */
 void sj_work_progress_stop(void);
 
-/* Removes the line, so that the caller can print. The line appears again at the next progress. */
+/* Removes the line, so that the caller can print. The line appears again when the work reports its
+ * next progress. */
 void sj_work_progress_hide(void);
 
 /* Writes the text of the line to `text` and returns `text`. The line has the elapsed time and, if

@@ -6,9 +6,11 @@
 
 #include <sqlite3.h>
 
-/* Prints the findings of a database that are neither resolved nor in the database at the path
- * `baseline` (NULL: none). Returns SJ_EXIT_OK if there are none, SJ_EXIT_DIFFERS if there are some,
- * and another exit code after a message. Fails also if no process was watched for such uses. */
+/* Prints the findings of a database, as JSON if `as_json`. Omits findings that are marked as
+ * resolved, and those that the database at the path `baseline` also has (NULL: no baseline).
+ * Returns SJ_EXIT_OK if it printed no findings, and SJ_EXIT_DIFFERS if it printed some. On an
+ * error, prints a message and returns another exit code. It is an error if no process was watched
+ * for uses of freed memory. */
 int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline,
                     bool as_json);
 

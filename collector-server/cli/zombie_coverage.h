@@ -7,19 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums of the view zombie_coverage, and of the objects in zombie_accounts. */
+/* Sums of the columns of the view zombie_coverage, and of the table zombie_accounts. `allocations`
+ * is the sum of guarded, not_sampled, bad_size, no_block, over_memory and refused. */
 typedef struct sj_zombie_coverage {
     int64_t allocations;
     int64_t guarded;
-    int64_t recycled; /* guarded allocations that were freed and whose memory was used again */
-    int64_t not_sampled;
-    int64_t bad_size;
-    int64_t no_block;
-    int64_t over_memory;
-    int64_t refused;
-    int64_t delayed; /* ordinary blocks whose free was delayed */
-    int64_t kept;    /* freed objects that were kept */
-    int64_t not_kept;
+    int64_t recycled;    /* guarded allocations that were freed and whose memory was used again */
+    int64_t not_sampled; /* an estimate */
+    int64_t bad_size;    /* 0 bytes, or more than 16 KiB */
+    int64_t no_block;    /* all guarded blocks of the policy were in use */
+    int64_t over_memory; /* would have exceeded the memory of the policy */
+    int64_t refused;     /* the kernel refused pages */
+    int64_t delayed;     /* ordinary blocks whose free was delayed */
+    int64_t kept;        /* freed Objective-C objects that were kept */
+    int64_t not_kept;    /* freed Objective-C objects that were not kept */
 } sj_zombie_coverage;
 
 enum { SJ_ZOMBIE_COVERAGE_BYTES = 512 };

@@ -21,7 +21,8 @@ typedef enum sj_connection_state {
     SJ_CONNECTION_OPEN
 } sj_connection_state;
 
-/* Strangers that have sent nothing yet, and those that have sent something. */
+/* The two lists of strangers: those that have sent nothing yet, and those that have sent
+ * something. */
 enum { SJ_STRANGERS_SILENT, SJ_STRANGERS_HEARD, SJ_STRANGER_LISTS };
 
 typedef struct sj_stranger_list {
@@ -32,12 +33,12 @@ typedef struct sj_connection {
     sj_line line;
     sj_connection_state state;
     uint32_t generation, index;
-    uint32_t older, newer; /* neighbours in its list of strangers */
+    uint32_t older, newer; /* index of its neighbours in the list of strangers, or SJ_EDGE_NOBODY */
     uint32_t bucket;       /* bucket of its address */
     uint32_t wanted;       /* events that epoll currently waits for */
     bool is_stranger;
     bool is_heard;            /* it has sent something */
-    bool is_blocked;          /* `handle` is full, or the byte account is used up */
+    bool is_blocked;          /* `handle` returned SJ_EDGE_FULL, or the byte account is used up */
     bool is_dirty;            /* in the edge's list of answered connections */
     bool is_closing;          /* it is closed once its output has been sent */
     uint32_t pending;         /* unanswered messages */
@@ -83,17 +84,19 @@ struct sj_edge {
     uint8_t scratch[SJ_EDGE_SCRATCH_BYTES];
 };
 
-/* sj_connection_name returns a name that is never used again and never 0. sj_connection_of returns
- * the connection with that name, or NULL. */
+/* sj_connection_name returns the connection's name, which is never 0 and which no later connection
+ * gets. sj_connection_of returns the open connection with that name, or NULL. */
 uint64_t sj_connection_name(const sj_connection *connection);
 sj_connection *sj_connection_of(sj_edge *edge, uint64_t name);
 
-/* Closes a connection. Every connection ends here. Does not block; drops unsent and unread data. */
+/* Closes a connection and frees its slot. All connections are closed by this function. Does not
+ * block; drops unsent and unread data. */
 void sj_connection_hang_up(sj_edge *edge, sj_connection *connection);
 
-/* These return false if the connection has ended during the call. sj_connection_serve handles epoll
- * events (0: parse bytes that were read before). sj_connection_put queues bytes for sending.
- * sj_connection_flush sends them. sj_connection_offer offers the held message again. */
+/* These four functions return false if the connection was closed during the call.
+ * sj_connection_serve handles epoll events (0: parse bytes that were read before).
+ * sj_connection_put queues bytes for sending. sj_connection_flush sends queued bytes as far as
+ * possible now. sj_connection_offer passes the held message to `handle`. */
 bool sj_connection_serve(sj_edge *edge, sj_connection *connection, uint32_t events);
 bool sj_connection_put(sj_edge *edge, sj_connection *connection, sj_slice bytes);
 bool sj_connection_flush(sj_edge *edge, sj_connection *connection);
@@ -102,10 +105,12 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection);
 /* Makes epoll wait for the events that the connection needs. */
 void sj_connection_arm(sj_edge *edge, sj_connection *connection);
 
-/* False while the connection has too many unanswered messages, or is blocked or closing. */
+/* True if the edge may read from the connection now. False during the TLS handshake, while the
+ * connection has too many unanswered messages, and while it is blocked or closing. */
 bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection);
 
-/* True if a time limit of the connection has passed. */
+/* True if a time limit of the connection has passed. While the edge does not read the connection,
+ * starts the limits of the message that is being read again. */
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_add and sj_strangers_remove maintain the lists. Each list has the order in which
@@ -116,12 +121,13 @@ void sj_strangers_add(sj_edge *edge, sj_connection *connection);
 void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_are_full returns true if one more stranger must displace another.
- * sj_strangers_have_slot returns true if one more can be accepted now.
+/* sj_strangers_are_full returns true if a new connection must displace a stranger.
+ * sj_strangers_have_slot returns true if a new connection can be accepted now: it needs to displace
+ * none, or the next one to displace is old enough (grace_ms).
  *
- * sj_strangers_next_to_go returns the next stranger to displace, or NULL if there are none. Its
- * first choice is the oldest stranger of an address over its limit, preferably in the larger
- * list. Otherwise it is the oldest one of the larger list. */
+ * sj_strangers_next_to_go returns the next stranger to displace, or NULL if there are none. This
+ * is the oldest stranger of an address over its limit, first in the larger of the two lists, then
+ * in the other. If no address is over its limit, it is the oldest stranger of the larger list. */
 bool sj_strangers_are_full(const sj_edge *edge);
 bool sj_strangers_have_slot(sj_edge *edge);
 sj_connection *sj_strangers_next_to_go(sj_edge *edge);

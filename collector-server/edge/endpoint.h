@@ -27,7 +27,7 @@ typedef struct sj_endpoint {
     char path[108]; /* socket file of an ipc:// address, removed at the end; "": none */
 } sj_endpoint;
 
-/* True if an address is for an endpoint: tcp://, tls+tcp://, ipc:// or abstract://. */
+/* True if `url` begins with tcp://, tls+tcp://, ipc:// or abstract://. */
 bool sj_endpoint_is_url(const char *url);
 
 /* Starts listening. Hosts may be names, "*", or IPv6 addresses in brackets. Replaces a socket file
@@ -35,8 +35,9 @@ bool sj_endpoint_is_url(const char *url);
  * SJ_EEXIST if a server already listens there, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_endpoint_open(sj_endpoint *endpoint, const char *url, sj_error *error);
 
-/* Accepts the next connection, non-blocking, with TCP keep-alive. Returns -1 if there is none
- * now, or -2 if the system has no free descriptor or memory. */
+/* Accepts the next connection. Returns its descriptor, non-blocking and with TCP keep-alive. Writes
+ * the peer's address to `peer`. Returns -1 if there is no connection now, or -2 if the process or
+ * the system has no free descriptor or memory. */
 int sj_endpoint_accept(const sj_endpoint *endpoint, sj_edge_peer *peer);
 
 void sj_endpoint_close(sj_endpoint *endpoint);

@@ -33,19 +33,21 @@ typedef enum sj_line_result {
     SJ_LINE_OVER   /* closed or broken */
 } sj_line_result;
 
-/* sj_line_secure starts TLS on a line, and returns SJ_ENOMEM on failure. sj_line_shake continues
- * the handshake; call it until it returns SJ_LINE_DONE. */
+/* sj_line_secure prepares TLS on a line, and returns SJ_ENOMEM on failure. sj_line_shake continues
+ * the handshake. Call it again until it returns SJ_LINE_DONE or SJ_LINE_OVER. */
 SJ_MUST_CHECK sj_status sj_line_secure(sj_line *line, const sj_line_identity *identity);
 sj_line_result sj_line_shake(const sj_line *line);
 
-/* Returns the number of bytes read, 0 if there are none now, or -1 if the line is over. The line is
- * over if a peer renegotiates TLS or sends an alert. */
+/* Returns the number of bytes read, 0 if there are none now, or -1 if the line is closed or
+ * broken. A line with TLS is also broken if the peer renegotiates or sends an alert. */
 ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t capacity);
 
-/* Returns the number of bytes accepted, 0 if none can be sent now, or -1 if the line is over. */
+/* Returns the number of bytes accepted, 0 if none can be sent now, or -1 if the line is closed
+ * or broken. */
 ssize_t sj_line_send(const sj_line *line, const void *bytes, size_t size);
 
-/* True if TLS holds deciphered bytes. The descriptor does not report them as readable. */
+/* True if TLS has deciphered bytes that sj_line_receive has not returned. epoll does not report
+ * them. */
 bool sj_line_holds_bytes(const sj_line *line);
 
 /* Closes the line at once, without a TLS close alert. */

@@ -10,12 +10,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* The name of a function's argument, or of its result (`position` 0). */
 typedef struct sj_value_name {
     int64_t function_id, position;
     char *name; /* owned */
 } sj_value_name;
 
-/* Reads the recorded data of a session's calls. */
+/* Prepared statements for the recorded data of a session's calls. */
 typedef struct sj_call_arguments_reader {
     int64_t session_id;
     sqlite3_stmt *values; /* NULL: the session has no values */
@@ -29,8 +30,8 @@ SJ_MUST_CHECK sj_status sj_call_arguments_open(sqlite3 *database, int64_t sessio
                                                sj_call_arguments_reader *reader, sj_error *error);
 void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed structure */
 
-/* Writes `before` and a JSON object with the recorded data of a call. Writes nothing if the call
- * has none. */
+/* Writes the text `before`, and then a JSON object with the recorded data of a call. Writes nothing
+ * if no data of the call were recorded. */
 void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
                              int64_t call_id, const char *before, FILE *output);
 

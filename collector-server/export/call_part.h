@@ -1,5 +1,5 @@
-/* The part of a session that an exporter writes. It is limited by windows of streams, by functions
- * and by the number of levels. */
+/* The part of a session that an exporter writes. Windows of streams, functions and a number of
+ * levels limit it. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 
@@ -13,21 +13,24 @@
 /* If only session_id is set, the part is the whole session. Texts are borrowed. */
 typedef struct sj_call_part {
     int64_t session_id;
-    /* JSON array of [stream_id, from_ns, to_ns], sorted: calls that began in such a window. NULL:
-     * all */
+    /* Sorted JSON array of windows [stream_id, from_ns, to_ns]. The part has only the calls that
+     * began in one of them. NULL: all calls */
     const char *selection;
-    /* JSON array of function_ids: calls of these functions, and all calls below. NULL: all */
+    /* JSON array of function_ids. The part has only the calls of these functions, and all direct
+     * and indirect callees of these calls. NULL: all calls */
     const char *functions;
-    int64_t levels; /* number of levels below and including the outermost written call; 0: all */
+    int64_t levels; /* maximum depth of written calls, where an outermost written call has depth 1;
+                     * 0: no limit */
 } sj_call_part;
 
 /* True unless the part is the whole session. */
 bool sj_call_part_is_limited(const sj_call_part *part);
 
-/* Prepares "SELECT `columns` FROM calls AS c `joins` WHERE ...", and binds ?1 and ?11. The
- * statement reads the calls that began in the part's windows, sorted by call id. `condition` is ""
- * or begins with AND. Functions and levels are left to an sj_call_filter. Fails with SJ_EIO or
- * SJ_ENOMEM. */
+/* Prepares "SELECT `columns` FROM calls AS c `joins` WHERE ...", and binds ?1 and ?11,
+ * to the session and its windows. The caller binds parameters with other numbers. The statement
+ * reads the calls that began in the part's windows, sorted by call id. `condition` is ""
+ * or begins with AND. The statement ignores functions and levels; an sj_call_filter checks them.
+ * Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_part *part,
                                              const char *columns, const char *joins,
                                              const char *condition, sqlite3_stmt **statement);
@@ -51,8 +54,8 @@ SJ_MUST_CHECK sj_status sj_call_filter_open(sj_call_filter *filter, sqlite3 *dat
                                             const sj_call_part *part);
 void sj_call_filter_close(sj_call_filter *filter);
 
-/* True if the call belongs to the part. Pass all calls of the part's windows, in the order of their
- * ids. */
+/* True if the call belongs to the part. Call it for all calls of the part's windows, in the order
+ * of their ids, because it remembers the outermost written call. */
 bool sj_call_filter_passes(sj_call_filter *filter, int64_t stream_id, int64_t depth,
                            int64_t function_id);
 

@@ -16,8 +16,8 @@ typedef struct sj_exporter {
     const char *name;    /* as given to --format */
     const char *endings; /* endings of file names, separated by spaces; NULL: none */
     const char *summary;
-    bool lists_calls; /* writes single calls, which a profile does not contain */
-    bool is_whole;    /* writes whole sessions only */
+    bool lists_calls; /* writes single calls; an exporter of sums (a profile) does not */
+    bool is_whole;    /* cannot write a limited part (sj_call_part_is_limited) */
     /* Writes a part of a session. Memory does not grow with the number of calls. The caller checks
      * `output` for write errors. Fails with SJ_EIO and other errors. */
     sj_status (*write)(sqlite3 *database, const sj_call_part *part, FILE *output, sj_error *error);
@@ -29,8 +29,8 @@ extern const sj_exporter *const sj_exporters[];
 /* Returns the exporter with that name, or NULL. */
 const sj_exporter *sj_exporter_find(const char *name);
 
-/* Returns the length of the exporter's ending with which the name `file` ends, 0 if there is
- * none. */
+/* Returns the length of the ending in `endings` that the name `file` ends with, or 0 if it ends
+ * with none of them. */
 size_t sj_exporter_ending(const sj_exporter *exporter, const char *file);
 
 /* Returns the exporter with the longest ending that the name `file` ends with, or NULL. */

@@ -1,6 +1,7 @@
-/* Writes flatbuffers, the format of Arrow's metadata. A table precedes the objects that it refers
- * to: sj_flat_table returns the positions of its fields, and sj_flat_point sets the references
- * later. Positions are offsets in the buffer. If out of memory, buffer->failed is set. */
+/* Writes flatbuffers, the format of Arrow's metadata. Write a table before the objects that it
+ * refers to: sj_flat_table stores the positions of its fields, and sj_flat_point sets each
+ * reference when its object has been written. Positions are offsets in the buffer. If out of
+ * memory, buffer->failed is set. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 
@@ -23,14 +24,14 @@ typedef struct sj_flat_field {
 size_t sj_flat_table(sj_byte_buffer *buffer, const sj_flat_field *fields, size_t count,
                      size_t *places);
 
-/* Makes the reference at `place` refer to the object at `target`, which must be behind `place`. */
+/* Makes the reference at `place` refer to the object at `target`, which must be after `place`. */
 void sj_flat_point(sj_byte_buffer *buffer, size_t place, size_t target);
 
 /* Writes a string and returns its position. */
 size_t sj_flat_text(sj_byte_buffer *buffer, const char *text);
 
-/* Writes a vector of zeros and returns its position. The elements begin 4 bytes behind that
- * position, aligned to `alignment`. */
+/* Writes a vector of `count` elements, all zero, and returns its position. The elements begin 4
+ * bytes after that position, aligned to `alignment`. */
 size_t sj_flat_vector(sj_byte_buffer *buffer, size_t count, size_t element_bytes, size_t alignment);
 
 #endif

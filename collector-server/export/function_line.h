@@ -1,4 +1,5 @@
-/* Makes the texts of a call for function.txt: the name with arguments, and the result. */
+/* Writes the two texts of a call in function.txt: its function's name with the arguments, and its
+ * result. */
 #ifndef SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 #define SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 
@@ -15,7 +16,7 @@ typedef struct sj_function_line {
     char result[SJ_CALL_TEXT_RESULT];
 } sj_function_line;
 
-/* Reads the values of a session's calls. */
+/* A prepared statement that reads the recorded values of a session's calls. */
 typedef struct sj_function_values {
     sqlite3_stmt *select; /* NULL: the session has no values */
     int64_t session_id;

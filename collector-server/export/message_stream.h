@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Ready to use if only `output` is set. */
+/* Initialize it with `{.output = file}`. The stream holds the fields of one outer message. */
 typedef struct sj_message_stream {
     FILE *output;
     uint8_t *bytes; /* owned work buffer */
@@ -20,8 +20,9 @@ typedef struct sj_message_stream {
 SJ_MUST_CHECK sj_status sj_message_stream_field(sj_message_stream *stream, unsigned number,
                                                 const ProtobufCMessage *message);
 
-/* Writes the fields of `message` as fields of the outer message, which has the same type. Readers
- * append the values of repeated fields. Fails with SJ_ENOMEM. */
+/* Writes the fields of `message` as fields of the outer message, which has the same type. If
+ * several parts have the same repeated field, a reader gets the values of all parts. Fails with
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_message_stream_part(sj_message_stream *stream,
                                                const ProtobufCMessage *message);
 

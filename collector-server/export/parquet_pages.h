@@ -20,8 +20,8 @@ enum {
 typedef struct sj_parquet_chunk {
     uint64_t dictionary_bytes; /* size of the dictionary page with its header; 0: no dictionary */
     uint64_t stored_bytes;     /* size of all pages with their headers */
-    uint64_t plain_bytes;      /* the same size before compression */
-    bool has_range;            /* least and greatest are set */
+    uint64_t plain_bytes;      /* stored_bytes if nothing were compressed */
+    bool has_range;            /* `least` and `greatest`, of the column's values, are set */
     int64_t least, greatest;
 } sj_parquet_chunk;
 
@@ -30,8 +30,8 @@ typedef struct sj_parquet_pages {
     sj_byte_buffer out;        /* the chunk */
     sj_byte_buffer page, head; /* work buffers */
     int64_t *present;          /* the column's values without NULLs; capacity SJ_CALL_BATCH_ROWS */
-    uint32_t *entries;         /* by index of a name: number of its dictionary entry + 1, or 0 */
-    uint32_t *used;            /* indexes of the names in the dictionary */
+    uint32_t *entries; /* by index of a name: its index in the dictionary + 1; 0: not in it */
+    uint32_t *used;    /* indexes of the names in the dictionary */
 } sj_parquet_pages;
 
 /* Allocates memory for `function_count` names. Close `pages` even if this fails. Fails with

@@ -16,9 +16,9 @@ typedef struct sj_api_token {
     char name[SJ_API_TOKEN_NAME_BYTES];
 } sj_api_token;
 
-/* Creates a token; `*text` is the only copy of it. A name may be used again if its token was
- * revoked or has expired. `lifetime_ns` counts from now; 0: the token never expires. Returns
- * SJ_EINVAL for a wrong name, SJ_EEXIST if a valid token has the name, or the error of the
+/* Creates a token and writes it to `text`, its only copy. A name may be used again if its token was
+ * revoked or has expired. The token expires after `lifetime_ns`; 0: never. Returns
+ * SJ_EINVAL for an invalid name, SJ_EEXIST if a valid token has the name, or the error of the
  * database. Waits for other writers. */
 SJ_MUST_CHECK sj_status sj_api_token_add(sqlite3 *database, const char *name, sj_role role,
                                          int64_t lifetime_ns, char text[SJ_SECRET_TEXT_BYTES],
@@ -28,11 +28,12 @@ SJ_MUST_CHECK sj_status sj_api_token_add(sqlite3 *database, const char *name, sj
  * database. Waits for other writers. */
 SJ_MUST_CHECK sj_status sj_api_token_revoke(sqlite3 *database, const char *name, sj_error *error);
 
-/* Reads the valid tokens of a database over a connection of its own. Thread-safe, except for
- * opening and closing. */
+/* Reads the valid tokens of a database over its own connection. Thread-safe, except for opening and
+ * closing. */
 typedef struct sj_token_reader sj_token_reader;
 
-/* Takes ownership of a connection, also on failure. The caller closes `*reader`. Returns SJ_EIO if
+/* Creates a reader, which the caller closes. Takes ownership of the connection `database`, also on
+ * failure. Returns SJ_EIO if
  * the table cannot be read, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_token_reader_open(sqlite3 *database, sj_token_reader **reader,
                                              sj_error *error);

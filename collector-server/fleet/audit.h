@@ -15,13 +15,13 @@ typedef struct sj_audit_entry {
     const char *outcome; /* "done", or why it failed */
 } sj_audit_entry;
 
-/* Adds a row, and removes the oldest rows of SQL if there are too many. Returns the error of the
- * database. Waits for other writers. */
+/* Adds a row. Removes the oldest rows about SQL statements if there are too many of these. Returns
+ * the error of the database. Waits for other writers. */
 SJ_MUST_CHECK sj_status sj_audit_add(sqlite3 *database, const sj_audit_entry *entry,
                                      sj_error *error);
 
-/* Adds a row about the command line. An action whose row cannot be written is logged, because it
- * has been carried out. */
+/* Adds a row about an action of the command line, after it was carried out. If the row cannot be
+ * written, logs the action. */
 void sj_audit_add_local(sqlite3 *database, const char *action, const char *object,
                         const char *outcome);
 

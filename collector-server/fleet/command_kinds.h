@@ -1,5 +1,5 @@
-/* The commands that a collector can give: names, arguments, timeouts. Wrong commands are refused
- * here, before they reach a device. */
+/* The commands that a collector can give to devices: names, arguments, timeouts. Invalid commands
+ * are refused here, before they reach a device. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_COMMAND_KINDS_H
 #define SJ_COLLECTOR_SERVER_FLEET_COMMAND_KINDS_H
 
@@ -14,7 +14,8 @@ typedef enum sj_command_place {
     SJ_COMMAND_ON_DEVICE,
     SJ_COMMAND_IN_COLLECTOR, /* in the collector, in the background: `export`, `record` */
     SJ_COMMAND_AT_ONCE,      /* in the collector, at once: `tags`, `quota`, `policy` */
-    SJ_COMMAND_INTERNAL /* on the device, but only the collector gives it: `policies`, `write` */
+    SJ_COMMAND_INTERNAL /* on the device; only the collector itself, no user, gives it: `policies`,
+                         * `write` */
 } sj_command_place;
 
 typedef enum sj_field_type {
@@ -42,7 +43,7 @@ typedef struct sj_command_kind {
     const char *name;
     const char *summary;
     sj_command_place place;
-    uint32_t timeout_ms; /* default */
+    uint32_t timeout_ms; /* default timeout */
     sj_command_field fields[SJ_COMMAND_FIELDS];
 } sj_command_kind;
 

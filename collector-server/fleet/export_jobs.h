@@ -3,7 +3,7 @@
  *
  * Each command waits until its session has ended, and then writes a file beside the database
  * (<database>.files/<command_id>, mode 0600). The file is kept for a day. If the command names a
- * directory on the device, the device gets the file by a command `write`. */
+ * directory on the device, a command `write` brings the file to the device. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 #define SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 
@@ -22,7 +22,7 @@ SJ_MUST_CHECK sj_status sj_export_jobs_start(const char *database, sj_export_job
 /* Stops the thread. Blocks until an export under way is written. NULL is allowed. */
 void sj_export_jobs_stop(sj_export_jobs *maker);
 
-/* Writes the path of a command's file. */
+/* Writes the path of the file that a command has made or makes, terminated by NUL, to `path`. */
 void sj_command_file_path(const char *database, uint64_t command, char *path, size_t capacity);
 
 #endif

@@ -14,7 +14,7 @@ int64_t sj_fleet_now_ns(void);
 /* Writes SQLite's last error to `error`, and returns its status. */
 sj_status sj_fleet_failed(const sj_fleet *fleet, sj_error *error);
 
-/* Compiles a statement. The next two functions finalise it. */
+/* Compiles a statement. The caller passes it to one of the next two functions; they finalise it. */
 SJ_MUST_CHECK sj_status sj_fleet_prepare(const sj_fleet *fleet, const char *sql,
                                          sqlite3_stmt **statement, sj_error *error);
 
@@ -22,8 +22,8 @@ SJ_MUST_CHECK sj_status sj_fleet_prepare(const sj_fleet *fleet, const char *sql,
 SJ_MUST_CHECK sj_status sj_fleet_finish_statement(const sj_fleet *fleet, sqlite3_stmt *statement,
                                                   sj_error *error);
 
-/* Runs a statement and returns the first column of its first row. Returns SJ_ENOTFOUND if it has no
- * row. */
+/* Runs a statement and returns the first column of its first row. Returns SJ_ENOTFOUND if the
+ * statement has no row. */
 SJ_MUST_CHECK sj_status sj_fleet_read_number(const sj_fleet *fleet, sqlite3_stmt *statement,
                                              int64_t *number, sj_error *error);
 

@@ -1,5 +1,5 @@
 /* The fleet service: checks HELLOs, enrols devices, and gives commands to devices that wait for
- * them. It has one thread. The ingest calls it through its gate. */
+ * them. It has one thread. The ingest (ingest.h) calls the service by the callbacks of its gate. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 
@@ -12,16 +12,16 @@ typedef struct sj_fleet_service_options {
     bool requires_tokens; /* false: devices that never enrolled may send sessions */
 } sj_fleet_service_options;
 
-/* Starts the thread of the service; sj_fleet_service_free frees it. Returns SJ_ENOMEM, SJ_EIO,
+/* Starts the service; the caller frees it by sj_fleet_service_free. Returns SJ_ENOMEM, SJ_EIO,
  * or the errors of sj_fleet_open. */
 SJ_MUST_CHECK sj_status sj_fleet_service_start(const sj_fleet_service_options *options,
                                                sj_fleet_service **service, sj_error *error);
 
-/* Returns the gate, which the ingest must be started with. */
+/* Returns the gate to pass to sj_ingest_start. */
 sj_ingest_gate sj_fleet_service_gate(sj_fleet_service *service);
 
-/* Answers all waiting polls and ends the thread. The ingest must still run. The service refuses
- * later frames. */
+/* Answers all waiting polls and ends the thread. Call it before sj_ingest_stop. The service refuses
+ * later frames. NULL is allowed. */
 void sj_fleet_service_stop(sj_fleet_service *service);
 
 /* Frees the service. The ingest must have been stopped before. */

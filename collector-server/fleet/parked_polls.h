@@ -1,4 +1,5 @@
-/* Polls of devices that wait for a command. Not thread-safe. */
+/* Polls of devices that are not answered yet, because there is no command for the device. Not
+ * thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_PARKED_POLLS_H
 #define SJ_COLLECTOR_SERVER_FLEET_PARKED_POLLS_H
 
@@ -23,14 +24,14 @@ typedef struct sj_parked_polls {
 /* Adds a copy of `poll`. Returns false if too many polls wait, or if out of memory. */
 bool sj_parked_polls_add(sj_parked_polls *polls, const sj_parked_poll *poll);
 
-/* Removes the poll that `poll` replaces, and copies it to `older`. This is the earlier poll of
- * the same process, whose connection has ended. If SJ_PARKED_OF_A_DEVICE_MAX other processes of
- * the device wait, it is the poll with the earliest deadline. Returns false if `poll` replaces
- * nothing. */
+/* Removes the poll that `poll` replaces, and copies it to `older`. Call it before
+ * sj_parked_polls_add. `poll` replaces an earlier poll of the same process: that poll's connection
+ * has ended. If there is no such poll, but SJ_PARKED_OF_A_DEVICE_MAX polls of the device wait,
+ * `poll` replaces the one with the earliest deadline. Returns false if it replaces nothing. */
 bool sj_parked_polls_pop_older(sj_parked_polls *polls, const sj_parked_poll *poll,
                                sj_parked_poll *older);
 
-/* Removes a poll from `list`. The last poll moves to its index. */
+/* Removes the poll at `index` of `list`. The last poll of the list moves to this index. */
 void sj_parked_polls_remove(sj_parked_polls *polls, size_t index);
 
 void sj_parked_polls_deinit(sj_parked_polls *polls);

@@ -1,9 +1,10 @@
 /* The command `record`: a device prepares, starts and records an app, and then the collector
  * exports the session.
  *
- * The job consists of steps, each a separate command to the device. Meanwhile, the result of the
- * command `record` is its progress: {"state": "preparing", "prepared", "started", "recording" or
- * "finished", "at": {STATE: CLOCK_REALTIME in ns, ...}, "runtime", "needs", "session", ...}. */
+ * The job consists of steps, each a separate command to the device. Until the last step has
+ * ended, the result of the command `record` is its progress: {"state": "preparing", "prepared",
+ * "started", "recording" or "finished", "at": {STATE: CLOCK_REALTIME in ns, ...}, "runtime",
+ * "needs", "session", ...}. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_RECORD_JOBS_H
 #define SJ_COLLECTOR_SERVER_FLEET_RECORD_JOBS_H
 

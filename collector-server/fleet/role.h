@@ -1,5 +1,5 @@
-/* Roles of those who ask the collector over HTTP. Each role may do everything that the roles before
- * it may do. */
+/* Roles of the people and programs that send requests to the collector over HTTP. Each role has all
+ * rights of the roles before it. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_ROLE_H
 #define SJ_COLLECTOR_SERVER_FLEET_ROLE_H
 
@@ -8,7 +8,7 @@
 typedef enum sj_role {
     SJ_ROLE_NONE,     /* no valid token */
     SJ_ROLE_READER,   /* reads sessions by the routes made for that, and by shipped queries */
-    SJ_ROLE_ANALYST,  /* also runs their own SQL, which reads all tables */
+    SJ_ROLE_ANALYST,  /* also runs any SQL that reads, from all tables */
     SJ_ROLE_OPERATOR, /* also sends commands, sets policies, and marks sessions and findings */
     SJ_ROLE_ADMIN     /* also imports and removes sessions */
 } sj_role;

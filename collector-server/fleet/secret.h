@@ -11,15 +11,15 @@
 
 enum { SJ_SECRET_TEXT_BYTES = 65, SJ_SECRET_HASH_BYTES = 32 };
 
-/* Creates a random secret. Returns SJ_EIO. */
+/* Creates a random secret. Returns SJ_EIO if the system gives no random bytes. */
 SJ_MUST_CHECK sj_status sj_secret_make(char text[SJ_SECRET_TEXT_BYTES], sj_error *error);
 
-/* sj_secret_hash hashes a peer's token of any length. sj_secret_hash_bytes hashes bytes that are
- * not NUL-terminated. */
+/* Both write a SHA-256. sj_secret_hash hashes a NUL-terminated text of any length.
+ * sj_secret_hash_bytes hashes `size` bytes. */
 void sj_secret_hash(const char *text, uint8_t hash[SJ_SECRET_HASH_BYTES]);
 void sj_secret_hash_bytes(const uint8_t *bytes, size_t size, uint8_t hash[SJ_SECRET_HASH_BYTES]);
 
-/* True if two hashes are equal. Takes constant time. */
+/* True if two hashes (SJ_SECRET_HASH_BYTES) are equal. Takes constant time. */
 bool sj_secret_equal(const uint8_t *left, const uint8_t *right);
 
 #endif

@@ -1,9 +1,9 @@
-/* Passes (grants): each lets one device send frames. They are in memory, so that each frame of
- * each connection can be checked.
+/* Passes, also called grants: each lets one device send frames. They are in memory, so that each
+ * frame of each connection can be checked.
  *
- * A pass is the number of the event that admitted a device (table `token_events`). It is valid
- * until the device's token is revoked, or the device enrols again. Thread-safe, but only one thread
- * at a time may call sj_session_grants_renew. */
+ * A pass is a number: the id of the event that gave a device its token (table `token_events`). It
+ * is valid until the device's token is revoked, or the device enrols again. Thread-safe, but only
+ * one thread at a time may call sj_session_grants_renew. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 #define SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 
@@ -20,8 +20,9 @@ typedef struct sj_session_grants sj_session_grants;
 sj_session_grants *sj_session_grants_new(void);
 void sj_session_grants_free(sj_session_grants *passes);
 
-/* If the database has new events, reads all valid passes again and returns true. Returns false
- * if there are no new events, or on an error. The next call tries again after an error. */
+/* If the database has new events, reads all valid passes again and returns true. Returns false if
+ * there are no new events, or on an error; after an error, the set is unchanged and the next call
+ * tries again. */
 bool sj_session_grants_renew(sj_session_grants *passes, sqlite3 *database);
 
 /* Returns the pass of the device with this token. Returns 0 if the device is unknown or revoked,
@@ -33,8 +34,8 @@ int64_t sj_session_grants_judge(sj_session_grants *passes, const uint8_t uuid[SJ
 /* True if a pass is valid. */
 bool sj_session_grants_has(sj_session_grants *passes, int64_t pass);
 
-/* sj_session_grants_of_device returns the pass of a device, or 0. sj_session_grants_has_device is
- * true if it has one. */
+/* sj_session_grants_of_device returns the valid pass of a device, or 0 if the device has none.
+ * sj_session_grants_has_device returns true if the device has a valid pass. */
 int64_t sj_session_grants_of_device(sj_session_grants *passes, int64_t device_id);
 bool sj_session_grants_has_device(sj_session_grants *passes, int64_t device_id);
 

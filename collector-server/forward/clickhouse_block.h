@@ -13,11 +13,12 @@ typedef struct sj_clickhouse_block {
     size_t count;
 } sj_clickhouse_block;
 
-/* Returns ClickHouse's type of a column. Not for histograms, which have two columns. */
+/* Returns the name of the ClickHouse type of a column. `kind` is not SJ_FORWARD_HISTOGRAM, because
+ * a histogram has two columns. */
 const char *sj_clickhouse_type(sj_forward_kind kind);
 
-/* Makes the block of `rows`, which are borrowed until sj_clickhouse_block_deinit. Returns SJ_ENOMEM
- * on failure. */
+/* Makes a block of `rows`. The block points into `rows`, which must exist unchanged until
+ * sj_clickhouse_block_deinit. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_clickhouse_block_make(sj_clickhouse_block *block,
                                                  const sj_forward_table *table,
                                                  const sj_native_rows *rows);

@@ -13,11 +13,11 @@ struct sj_forward_target {
     char *url, *user, *password, *ca_file;
     char database[64];
     const atomic_bool *stop;
-    int64_t limit_ms; /* time limit of a write, without the time that is added for its bytes */
+    int64_t limit_ms; /* time limit of a write, to which 1 s for each MB is added */
     /* The next two members are set by `check`. */
     char cluster[64];       /* empty: one node */
     bool has_async_inserts; /* the server is of version 21.11 or later */
-    /* The user may not change settings (readonly = 1), so questions are sent without any. */
+    /* The user may not change settings (readonly = 1), so sj_clickhouse_ask sends no settings. */
     bool is_read_only;
 };
 
@@ -39,12 +39,13 @@ SJ_MUST_CHECK sj_status sj_clickhouse_open(const sj_forward_options *options,
                                            sj_forward_target **target, sj_error *error);
 void sj_clickhouse_close(sj_forward_target *target);
 
-/* True if a text can be the name of a database or cluster. */
+/* True if a text is allowed as the name of a database or cluster. */
 bool sj_clickhouse_is_name(const char *text);
 
-/* Sends one request and appends the answer to `*reply`, whose bytes the caller frees, also after
- * an error. Blocks until the answer is there, the timeout has passed, or `stop` is set. Returns
- * SJ_EAGAIN if the server does not answer, SJ_ENOMEM, or an error of sj_clickhouse_refusal. */
+/* Sends one request and appends the answer to `*reply`. The caller frees reply->bytes, also after
+ * an error. Blocks until the whole answer has arrived, the timeout has passed, or `stop` is set.
+ * Returns SJ_EAGAIN if the server does not answer, SJ_ENOMEM, or an error of sj_clickhouse_refusal.
+ */
 SJ_MUST_CHECK sj_status sj_clickhouse_request(sj_forward_target *target,
                                               const sj_clickhouse_question *request,
                                               sj_clickhouse_text *reply, sj_error *error);

@@ -1,5 +1,6 @@
-/* Copies sessions of a cluster to a database of the lab format. Every command that reads sums then
- * answers for all labs as it does for one. Calls, values and timelines stay in their labs. */
+/* Copies sessions from a cluster to a database that has the schema of a lab's database. Every
+ * command that reads sums then works for all labs as for one lab. Calls, values and timelines are
+ * not copied; they stay in their labs. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_COPY_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_COPY_H
 
@@ -9,25 +10,25 @@
  * be named (session_set.h).
  *
  * `sessions` is an SQL list of uuids as text, or a SELECT that yields them; NULL: all. The
- * database must not contain any of them. `database` is open with SJ_DATABASE_CREATE, and all its
- * sessions are from this function. A session that was removed and is added again gets its former
- * id. Shards that do not answer are skipped.
+ * database must not contain any of these sessions. `database` was opened with SJ_DATABASE_CREATE,
+ * and has no sessions except those that this function added. A session that was removed from
+ * `database` and is added again gets its former id. Shards that do not answer are skipped.
  *
  * Blocks on the network. Returns an error of sj_cluster_ask or of the database, or SJ_ELIMIT if
  * the cluster has too many rows. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
                                                  const char *sessions, sj_error *error);
 
-/* Adds functions, sums, call paths and gaps of a session that the database has without them. The
- * session's clock and its histograms are then in nanoseconds. Blocks on the network. Errors are
- * those of sj_cluster_copy_sessions. Returns SJ_ENOTFOUND if the database does not have the
- * session. Returns SJ_EAGAIN if the session's shard does not answer. Returns SJ_ECORRUPT if the
- * cluster's rows contradict each other. */
+/* Adds functions, sums, call paths and gaps of a session that sj_cluster_copy_sessions has added.
+ * One tick of the session's clock and of its histograms is then one nanosecond. Blocks on the
+ * network. Errors are those of sj_cluster_copy_sessions. Returns SJ_ENOTFOUND if the database does
+ * not have the session. Returns SJ_EAGAIN if the session's shard does not answer. Returns
+ * SJ_ECORRUPT if the cluster's rows contradict each other. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,
                                              int64_t session_id, sj_error *error);
 
-/* Counts the sessions whose sums do not say which times are estimates. Their labs sent them
- * before the cluster could store this. Returns an error of the database. */
+/* Counts the sessions whose sums do not say which times are estimates: their labs sent the sums
+ * before the cluster's tables had columns for that. Returns an error of the database. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_unknown(sqlite3 *database, int64_t *sessions,
                                                 sj_error *error);
 

@@ -14,9 +14,10 @@ typedef struct sj_forward_way {
     size_t most_months; /* maximum number of months in one insert; see forward_months.h */
 } sj_forward_way;
 
-/* Sends all owed commands: those that are new or have changed, and a removal for each that was
- * deleted. `*given` counts them. The next call replaces rows of a failed write. Blocks on the
- * network. Returns SJ_ENOMEM, an error of the database, or an error of the target. */
+/* Sends all owed commands: a row for each new or changed command, and a mark of removal for each
+ * deleted command. Writes the number of sent rows to `*given`. If a write fails, the next call
+ * sends its rows again and replaces them in the cluster. Blocks on the network. Returns SJ_ENOMEM,
+ * an error of the database, or an error of the target. */
 SJ_MUST_CHECK sj_status sj_forward_commands_send(const sj_forward_way *way, uint64_t *given,
                                                  sj_error *error);
 

@@ -16,12 +16,13 @@ SJ_MUST_CHECK sj_status sj_forward_lab_make(sqlite3 *writer, sj_error *error);
 SJ_MUST_CHECK sj_status sj_forward_lab_read(sqlite3 *reader, uint8_t lab[SJ_LAB_ID_BYTES],
                                             sj_error *error);
 
-/* Returns a version that is greater than `version`: normally the current time in ns since 1970. If
- * the clock was set back, returns `version` plus a random step. Otherwise the rows of a failed
- * attempt could get the version of the next attempt and be seen with its rows. */
+/* Returns a version for rows that is greater than `version`: the current time in ns since 1970. If
+ * that is not greater, because the clock was set back, returns `version` plus a random step. With a
+ * fixed step, two attempts could get the same version. Then rows of an attempt that failed would be
+ * seen among the rows of the next attempt. */
 uint64_t sj_forward_newer_than(uint64_t version);
 
-/* Returns the day since 1970; 0 for times outside of the range. */
+/* Returns the number of days since 1970-01-01; 0 if it does not fit into 16 bits. */
 uint16_t sj_forward_day(int64_t realtime_ns);
 
 #endif

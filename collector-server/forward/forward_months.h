@@ -11,12 +11,12 @@
 enum { SJ_FORWARD_MONTHS = 50 };
 
 typedef struct sj_forward_months {
-    uint32_t months[SJ_FORWARD_MONTHS];
+    uint32_t months[SJ_FORWARD_MONTHS]; /* without duplicates, not sorted */
     size_t count;
 } sj_forward_months;
 
-/* Adds the month of a day (days since 1970). Returns false, without a change, if there would be
- * more than `most` months (at most SJ_FORWARD_MONTHS). */
+/* Adds the month of a day (days since 1970), unless it is in `months`. Returns false, without a
+ * change, if there would be more than `most` months. `most` is at most SJ_FORWARD_MONTHS. */
 bool sj_forward_months_add(sj_forward_months *months, uint16_t day, size_t most);
 
 #endif

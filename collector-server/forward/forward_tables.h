@@ -11,19 +11,22 @@
 
 typedef enum sj_forward_kind {
     SJ_FORWARD_TEXT,
-    SJ_FORWARD_UUID,   /* a blob of 16 bytes, written as 32 digits */
-    SJ_FORWARD_HEX,    /* a blob of any length, written as digits */
-    SJ_FORWARD_SMALL,  /* UInt8 */
-    SJ_FORWARD_COUNT,  /* UInt64; also keys of 64 bits, which SQLite stores as signed numbers */
+    SJ_FORWARD_UUID,  /* a blob of 16 bytes, written as 32 digits */
+    SJ_FORWARD_HEX,   /* a blob of any length, written as digits */
+    SJ_FORWARD_SMALL, /* UInt8 */
+    /* UInt64: a count, or a key of 64 bits, which SQLite stores as a signed number */
+    SJ_FORWARD_COUNT,
     SJ_FORWARD_NUMBER, /* Int64 */
     SJ_FORWARD_MAYBE,  /* Int64 or NULL */
-    /* a histogram of ticks, written as two arrays: bins in ns, and their counts */
+    /* The query yields a stored histogram of ticks. It is converted to a histogram of ns, and
+     * written as two arrays: the numbers of its bins (UInt16), and their counts (UInt64). */
     SJ_FORWARD_HISTOGRAM,
-    /* The query yields the id of a call path; its key is written. */
+    /* The query yields the id of a call path. The path's key is written (function_keys.h). */
     SJ_FORWARD_PATH,
-    /* For KEY, the query yields a function's id or NULL; the function's key is written. The kinds
-     * after it write more about the same function and do not read a column of the query. */
+    /* The query yields a function's id or NULL. The function's key is written (function_keys.h). */
     SJ_FORWARD_KEY,
+    /* Facts about the function of the latest SJ_FORWARD_KEY before. These columns have no column in
+     * the query. */
     SJ_FORWARD_SYMBOL,
     SJ_FORWARD_NAME,
     SJ_FORWARD_BUILD,
@@ -40,11 +43,11 @@ typedef struct sj_forward_table {
     const char *name;
     /* The first column: "session" or "lab". Rows of one owner are stored together. */
     const char *owner;
-    const char *order; /* sort key of the cluster's table, after owner and version */
-    /* Rows do not belong to versions: a new row replaces the row with the same `order`. */
+    const char *order; /* sort key of the cluster's table: these columns follow owner and version */
+    /* Readers do not choose rows by version: a new row replaces the row with the same `order`. */
     bool is_replacing;
-    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). The columns of the query are
-     * in the order of `columns`. */
+    /* The query. Its parameter ?1 is the session's id, ?2 the omitted tables (forward_choice.h).
+     * Its columns are in the order of `columns`. */
     const char *select;
     sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;
@@ -56,14 +59,16 @@ enum { SJ_FORWARD_MOST_TABLES = 32 };
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
-/* Sessions that were removed, and why: a view of the rows of `sessions` with `removed` set. */
+/* Sessions that were removed, and why. This is not a table of the cluster but a view of the rows of
+ * `sessions` whose column `removed` is set. */
 extern const sj_forward_table sj_forward_removals;
 
-/* The audit of commands; its rows belong to the lab. ?1 is a command_id; the command may have been
- * deleted. */
+/* The audit of commands. Its rows belong to the lab, not to a session. The parameter ?1 of its
+ * query is a command_id; the query has a row even if the command was deleted. */
 extern const sj_forward_table sj_forward_commands;
 
-/* Single calls of a time window that a user has chosen. ?2 and ?3 bound their start. */
+/* Single calls of a time window that a user has chosen. The parameters ?2 and ?3 of its query are
+ * the limits of the time when a call began. */
 extern const sj_forward_table sj_forward_calls;
 
 /* The values that every row begins with. */
@@ -72,7 +77,7 @@ typedef struct sj_forward_place {
     uint8_t owner[SJ_NATIVE_OWNER_BYTES];
     uint64_t version;
     /* The day since 1970 on which the session began or the command was requested. The cluster
-     * partitions rows by its month. */
+     * partitions rows by the month of this day. */
     uint16_t day;
     sj_tick_scale scale;
     sj_function_keys *functions; /* includes the paths of the session */
@@ -85,19 +90,19 @@ void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16]);
 SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
                                            sqlite3_stmt **statement, sj_error *error);
 
-/* Appends the rows of one session, or the row of one command. Returns SJ_ECORRUPT if a histogram
- * cannot be read, SJ_ENOMEM, or an error of the database. */
+/* Runs the query for `id`, a session or a command, and appends its rows to `rows`. Returns
+ * SJ_ECORRUPT if a histogram cannot be read, SJ_ENOMEM, or an error of the database. */
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);
 
-/* Appends the current row of a statement of the table. Errors are those of sj_forward_collect. */
+/* Appends the current row of the table's query to `rows`. Errors: as for sj_forward_collect. */
 SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
                                                sqlite3_stmt *statement,
                                                const sj_forward_place *place, sj_native_rows *rows);
 
-/* Appends a row of `sessions` that marks a session as removed. `cause` says by whom or by which
- * rule. */
+/* Appends a row of `sessions` that marks a session as removed. `cause` says who or which
+ * rule removed it. */
 void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slice cause,
                             sj_native_rows *rows);
 

@@ -18,13 +18,15 @@ typedef struct sj_forward_options {
     const char *tables;        /* tables to send (forward_choice.h); NULL: all */
     int64_t most_sessions;     /* a mirror lists this many of the newest sessions; 0: 100,000 */
     const atomic_bool *stop;   /* set to cancel running requests; NULL: they cannot be cancelled */
-    size_t batch_bytes;        /* approximate size of a batch in memory; 0: 16 MiB */
+    size_t batch_bytes;        /* approximate maximum size of a batch in memory; 0: 16 MiB */
     int64_t limit_ms;          /* time limit of a write, to which 1 s for each MB is added; 0: 90
                                 * s */
-    /* this forwarder sends the sessions of share `share` (from 0) of `shares`, as their uuids
-     * decide; shares 0: all sessions */
+    /* Several forwarders can share the work: each session's uuid assigns it to one of `shares`
+     * shares, and this forwarder sends only the sessions of number `share` (from 0). If `shares` is
+     * 0, it sends all. */
     unsigned share, shares;
-    _Atomic uint64_t *steps; /* counts two for each session: read and sent; NULL: not counted */
+    _Atomic uint64_t *steps; /* grows by one when a session was read, and again when it was sent;
+                              * NULL: not counted */
 } sj_forward_options;
 
 typedef struct sj_forward_target_kind {
@@ -36,11 +38,12 @@ typedef struct sj_forward_target_kind {
     /* Checks that the tables exist and are of this version. Returns SJ_ENOTFOUND, SJ_EVERSION,
      * SJ_EPERM if the login is refused, SJ_EAGAIN if the server does not answer, or SJ_EIO. */
     sj_status (*check)(sj_forward_target *target, sj_error *error);
-    /* Reads the newest version of any row of `owners` (16 bytes each) in a table; 0: none. */
+    /* Reads the greatest version of the rows of `owners` (uuids, 16 bytes each) in a table; 0: the
+     * owners have no rows. */
     sj_status (*newest_version)(sj_forward_target *target, const sj_forward_table *table,
                                 sj_slice owners, uint64_t *version, sj_error *error);
     /* Adds rows of one table. On SJ_OK the target has all of them; after a failure it may have some
-     * of them. Returns SJ_ELIMIT if the target does not take rows of so many months at once. */
+     * of them. Returns SJ_ELIMIT if the target refuses rows of so many months in one write. */
     sj_status (*write)(sj_forward_target *target, const sj_forward_table *table,
                        const sj_native_rows *rows, sj_error *error);
     void (*close)(sj_forward_target *target);

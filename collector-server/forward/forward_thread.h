@@ -1,4 +1,4 @@
-/* The thread of sojournd that forwards sessions while others are received. */
+/* The thread of sojournd that sends sessions to a cluster, while the ingest stores new sessions. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_THREAD_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_THREAD_H
 
@@ -6,8 +6,8 @@
 
 typedef struct sj_forward_thread sj_forward_thread;
 
-/* Starts the thread. The thread checks every ten seconds which sessions are owed, and sends
- * them. After a failure, it retries within a minute, and logs the error once. `database` must
+/* Starts the thread. The thread checks every ten seconds which sessions the cluster lacks, and
+ * sends them. After a failure, it retries within a minute, and logs the error once. `database` must
  * exist. Ignores `options->stop`. Errors are those of sj_forwarder_open, and SJ_EIO if the
  * thread cannot start. */
 SJ_MUST_CHECK sj_status sj_forward_thread_start(const char *database,

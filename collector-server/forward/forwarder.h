@@ -1,6 +1,7 @@
-/* Sends to a cluster what it lacks of a lab's database: sessions that have ended or changed, and
- * removals. A query over the database finds the owed sessions. A cluster may therefore be
- * unreachable for any time, and a lab may be killed at any moment. */
+/* Sends to a cluster the owed sessions of a lab's database: sessions that have ended or changed
+ * since they were sent, and marks of removals. There is no queue: a query over the database finds
+ * the owed sessions. So the cluster may be unreachable for any time, and this process may be killed
+ * at any moment. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARDER_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARDER_H
 
@@ -14,7 +15,7 @@ typedef struct sj_forward_account {
                                * sums */
     uint64_t forwarded;       /* sessions that the cluster has */
     uint64_t rows, bytes;     /* rows and bytes of the forwarded sessions */
-    int64_t last_realtime_ns; /* 0: never */
+    int64_t last_realtime_ns; /* when a session was last sent; 0: never */
     char lab[33];             /* the lab's id, as in the cluster */
 } sj_forward_account;
 
@@ -24,10 +25,12 @@ SJ_MUST_CHECK sj_status sj_forwarder_open(const char *database, const sj_forward
                                           const sj_forward_options *options,
                                           sj_forwarder **forwarder, sj_error *error);
 
-/* Sends the owed commands and one batch of owed sessions. `*sent` is the number of sessions; it
- * is 0, with SJ_OK, if none are owed. A session that fails alone is skipped until the forwarder
- * is opened again, and its error is returned. It does not block other sessions. Blocks on the
- * network. */
+/* Sends the owed commands (only with `share` 0) and one batch of owed sessions. Writes the number
+ * of sent sessions to `*sent`; if none are owed, it is 0 and the result is SJ_OK.
+ *
+ * If a batch fails because of its contents, sends single sessions. Returns the error of a session
+ * that fails, and skips this session until the forwarder is opened again. So it does not block
+ * other sessions. Blocks on the network. */
 SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent,
                                            sj_error *error);
 
@@ -35,8 +38,9 @@ SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *se
 SJ_MUST_CHECK sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,
                                              sj_error *error);
 
-/* Writes which tables were omitted when sessions were last sent, as a JSON array; "" if none were.
- * With another choice of tables, all sessions are owed again. Does not connect to the cluster. */
+/* Writes the tables that were omitted when a session was last sent, as a JSON array; "" if none
+ * were omitted. If options->tables then changes, all sessions are owed again. Does not connect to
+ * the cluster. */
 SJ_MUST_CHECK sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
                                               sj_error *error);
 

@@ -18,8 +18,9 @@ typedef struct sj_native_column {
 typedef struct sj_native_rows {
     sj_byte_buffer owners, versions, days; /* the values that every row begins with */
     sj_native_column columns[SJ_NATIVE_COLUMNS];
-    sj_byte_buffer counts; /* counts of a histogram; its column's data are the bins */
-    uint64_t elements;     /* number of bins and of counts */
+    /* the counts of all histograms; their bins are in the `data` of their column */
+    sj_byte_buffer counts;
+    uint64_t elements; /* total number of bins, which is also the number of counts */
     uint64_t rows;
 } sj_native_rows;
 

@@ -1,5 +1,5 @@
-/* Values in ClickHouse's binary formats, one after the other. Numbers are little-endian. Texts
- * follow their length, a varint (proto/base/byte_buffer.h). */
+/* Appends values in ClickHouse's binary formats to a buffer. Numbers are little-endian. The bytes
+ * of a text follow their number, a varint (proto/base/byte_buffer.h). */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_ROW_VALUES_H
 #define SJ_COLLECTOR_SERVER_FORWARD_ROW_VALUES_H
 
@@ -10,7 +10,8 @@
 void sj_row_put_text(sj_byte_buffer *buffer, sj_slice text);
 /* Writes `value` with exactly `bytes` bytes: cuts it, or pads it with zeros. */
 void sj_row_put_fixed(sj_byte_buffer *buffer, sj_slice value, size_t bytes);
-/* Writes 2 * `bytes` hexadecimal digits. Missing bytes of `value` count as zeros. */
+/* Writes the first `bytes` bytes of `value` as 2 * `bytes` hexadecimal digits. If `value` is
+ * shorter, the missing bytes are zeros. */
 void sj_row_put_hex(sj_byte_buffer *buffer, sj_slice value, size_t bytes);
 
 #endif

@@ -2,10 +2,10 @@
  * that sends a byte now and then could stay connected for ever.
  *
  * If there are too many connections, each new one displaces an old one, so that a request such
- * as /healthz always gets a connection. The first to go is the connection that has been sending
- * its request longest. The next is the one that has been reading its response longest, and
- * streams are last. If an address has too many connections, those that are not streams go before
- * all others. */
+ * as /healthz always gets a connection. It is the connection that has been sending its
+ * request longest. If no connection sends a request, it is the one that has been reading its
+ * response longest, and at last the oldest event stream. If an address has too many connections,
+ * those of its connections that are not streams are displaced before all others. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 
@@ -17,7 +17,7 @@
 typedef struct sj_connection_watch sj_connection_watch;
 
 enum {
-    SJ_HTTP_CONNECTIONS_MAX = 128,       /* above this, older ones are displaced */
+    SJ_HTTP_CONNECTIONS_MAX = 128, /* if so many are open, a new connection displaces an old one */
     SJ_HTTP_CONNECTIONS_AT_ONCE = 512,   /* including displaced ones that are still closing */
     SJ_HTTP_CONNECTIONS_OF_ADDRESS = 32, /* above this, they are displaced first; IPv6: of a /64 */
     SJ_HTTP_REQUEST_SECONDS = 10,  /* to send a whole request, including idle keep-alive time */
@@ -31,13 +31,14 @@ void sj_connection_watch_free(sj_connection_watch *watch);
 void sj_connection_watch_notify(void *context, struct MHD_Connection *connection,
                                 void **socket_context, enum MHD_ConnectionNotificationCode code);
 
-/* sj_connection_watch_answering reports that a whole request has arrived; `unlimited` is for
- * streams. sj_connection_watch_answered reports that its response was sent. */
+/* sj_connection_watch_answering notes that a whole request of the connection has arrived. If
+ * `unlimited`, its response is an event stream, without a time limit. sj_connection_watch_answered
+ * notes that the response was sent. */
 void sj_connection_watch_answering(sj_connection_watch *watch, struct MHD_Connection *connection,
                                    int unlimited);
 void sj_connection_watch_answered(sj_connection_watch *watch, struct MHD_Connection *connection);
 
-/* Shuts down the sockets of connections whose time is over; call it about once a second.
+/* Shuts down the sockets of connections whose time limit has passed. Call it about once a second.
  * Thread-safe, like all functions above. */
 void sj_connection_watch_sweep(sj_connection_watch *watch, uint64_t now_ns);
 

@@ -28,9 +28,9 @@ typedef struct sj_http_context {
     sj_login login;
     sj_token_reader *tokens;
     bool audits_questions;                       /* SQL gets rows in the audit */
-    _Atomic uint64_t asked[SJ_ASKED_REMEMBERED]; /* hashes of statements (audited.c) */
+    _Atomic uint64_t asked[SJ_ASKED_REMEMBERED]; /* hashes of audited statements (audited.c) */
     uint16_t port;
-    bool is_remote; /* served to other machines: by TLS, to clients with the token */
+    bool is_remote; /* the server listens beyond the loopback: by TLS, for clients with a token */
     void *metrics_context;
     void (*write_metrics)(void *context, FILE *text);   /* NULL: no further metrics */
     sj_status (*check)(void *context, sj_error *error); /* NULL: no check */

@@ -1,6 +1,7 @@
-/* Reports changes to browsers. One thread reads the database twice a second and sends each
- * change to the event streams that it concerns. The number of streams is limited. Streams have
- * no queues: a stream that is too slow to get each message gets a message to reload. */
+/* Reports changes of the database to browsers, by event streams (text/event-stream). One thread
+ * reads the database twice a second and sends each change to the streams that report it. The number
+ * of streams is limited. Streams have no queues: if a browser reads too slowly to get each message,
+ * it gets a message to reload. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
 #define SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
 
@@ -14,8 +15,8 @@ typedef struct sj_event_hub sj_event_hub;
 
 enum { SJ_EVENT_STREAMS_MAX = 64, SJ_EVENT_POLL_MS = 500 };
 
-/* Starts the thread, which also sweeps the watch. Borrows `watch`, `databases` and `login`.
- * Returns SJ_ENOMEM or SJ_EIO. */
+/* Starts the thread, which also calls sj_connection_watch_sweep. Borrows `watch`, `databases` and
+ * `login`. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
                                            const sj_login *login, sj_event_hub **hub,
                                            sj_error *error);

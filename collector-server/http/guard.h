@@ -6,29 +6,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if a Host header names the loopback and, if it has a port, our port. False for NULL (no
- * header). This is the only check that detects DNS rebinding. */
+/* True if a Host header names the loopback and either `port`, this server's port, or no port. False
+ * for NULL (no header). This is the only check that detects DNS rebinding. */
 bool sj_guard_host_allowed(const char *host, uint16_t port);
 
-/* True if an Origin header is http and names the loopback and, if it has a port, our port. False
- * for NULL. */
+/* True if an Origin header has the scheme http, names the loopback, and names either `port` or no
+ * port. False for NULL. */
 bool sj_guard_origin_allowed(const char *origin, uint16_t port);
 
-/* True if an Origin header is https and names the host of the request's Host header. For servers
- * that cannot know the names by which clients reach them. */
+/* True if an Origin header has the scheme https and the same host and port as the request's Host
+ * header. For servers beyond the loopback, which cannot know the names by which clients reach
+ * them. */
 bool sj_guard_origin_is_host(const char *origin, const char *host);
 
 /* True if a browser may send a request, by its headers Sec-Fetch-Site, Sec-Fetch-Mode and
- * Sec-Fetch-Dest (NULL: not sent). Pages of other sites, and of other ports of this host, may link
- * to a page of the dashboard (`is_page`), and send no other requests. True without Sec-Fetch-Site:
- * then the token decides. */
+ * Sec-Fetch-Dest (NULL: not sent). Pages of other sites, and of other ports of this host, may only
+ * link to a page of the dashboard (`is_page`). True if `site` is NULL: then only the token
+ * protects. */
 bool sj_guard_site_allowed(const char *site, const char *mode, const char *destination,
                            bool is_page);
 
-/* True if Sec-Fetch-Site says that the dashboard or the user made a request, or is NULL. */
+/* True if the header Sec-Fetch-Site says that the dashboard or the user made the request, or if
+ * `site` is NULL. */
 bool sj_guard_site_is_own(const char *site);
 
-/* True if an address is 127.0.0.0/8, ::1 or "localhost". */
+/* True if `address` is "localhost", ::1, or an address of 127.0.0.0/8. */
 bool sj_guard_address_is_loopback(const char *address);
 
 #endif

@@ -1,13 +1,15 @@
-/* The HTTP server of the collector. It has a versioned JSON API over one database, and sends events
- * while sessions are recorded. It also serves the dashboard, whose files are part of the program.
+/* The HTTP server of the collector. It serves a versioned JSON API over one database, and sends
+ * events while sessions are recorded. It also serves the dashboard, whose files are part of the
+ * program.
  *
  * GETs use connections that cannot write. Stored data is sent only to clients that send the token
  * (login.h): a machine has several users, and any page in a browser can send requests to the
  * loopback. Requests of other sites' pages are refused before any data is read (guard.h).
  *
- * On loopback addresses, the Host header must name the loopback, so that no other site reaches the
- * server by a name that it controls. The dashboard's own files need no token there. Any other
- * address is served by TLS 1.2 or newer. Every change is a POST (post.h). */
+ * On loopback addresses, the Host header must name the loopback. So a page of another site cannot
+ * reach the server by a host name that the site controls (DNS rebinding). The dashboard's own files
+ * need no token on the loopback. Any other address is served by TLS 1.2 or newer. Every change is a
+ * POST (post.h). */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 #define SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 
@@ -33,8 +35,8 @@ typedef struct sj_http_options {
     void *metrics_context;
     /* Adds lines to /metrics. Called on any thread of the server. NULL: no lines. */
     void (*write_metrics)(void *context, FILE *text);
-    /* Fails while frames are not stored. Called with metrics_context, on any thread. NULL: no
-     * check. */
+    /* Fails while the collector does not store frames. Called with metrics_context, on any thread
+     * of the server. NULL: no check. */
     sj_status (*check)(void *context, sj_error *error);
 } sj_http_options;
 

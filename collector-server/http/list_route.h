@@ -1,10 +1,12 @@
-/* A route that returns one list of a session, at most `limit` rows from `offset`. */
+/* Shared by the routes that return one list of a session. The request's parameters `limit` and
+ * `offset` select the rows. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_LIST_ROUTE_H
 #define SJ_COLLECTOR_SERVER_HTTP_LIST_ROUTE_H
 
 #include "collector-server/http/route.h"
 
-/* Runs `sql`. ?1 is the session, ?2 the limit and ?3 the offset. */
+/* Runs `sql` and writes its rows to `*body`. The parameter ?1 of `sql` is the session's id, ?2 the
+ * limit and ?3 the offset. */
 SJ_MUST_CHECK sj_status sj_list_route_run(sj_request *request, const char *sql, json_t **body,
                                           sj_error *error);
 

@@ -1,11 +1,11 @@
-/* Finds who sends a request, by the token that it shows: the server's own token, which is in a file
- * beside its database or made for one run, or a token of the table `api_tokens`. The server's own
- * token has the role admin.
+/* Finds who sends a request, by the token that it shows. This is either the server's own token or a
+ * token of the table `api_tokens`. The server's own token has the role admin. It is in a file
+ * beside the database, or was made for one run of the server.
  *
  * Programs and the dashboard send `Authorization: Bearer TOKEN`. Beyond the loopback, browsers ask
  * their user for a name and a password (RFC 7617); the password is the token. Browsers then send it
- * with each request, even if the page did not ask for that. So a password only permits reading, and
- * never changes. Thread-safe. */
+ * with each request, even with those that pages of other sites make. So a request with a password
+ * may only read data, and not change any. Thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 #define SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 
@@ -36,7 +36,7 @@ typedef struct sj_login {
     sj_token_reader *tokens; /* borrowed; NULL: only the server's own token is valid */
     char token[SJ_SECRET_TEXT_BYTES];
     uint8_t token_hash[SJ_SECRET_HASH_BYTES];
-    /* name of the token's file beside the database; "": it is in no file */
+    /* name of the file of the server's own token, beside the database; "": no file has it */
     char file[SJ_LOGIN_FILE_BYTES];
     char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* text of the response to a request without the token */
 } sj_login;
@@ -45,11 +45,12 @@ typedef struct sj_login {
  * if another user owns the file, or if group or others may access it. */
 SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
 
-/* Makes a token that is in no file. Returns SJ_EIO if there are no random bytes. */
+/* Makes a token for one run, without a file. Returns SJ_EIO if the system gives no random bytes. */
 SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
-/* Finds who sends a request. Beyond the loopback, the token may be a password. Browsers send
- * passwords by themselves, and the loopback has no TLS, so it accepts none. Revoked and expired
+/* Finds who sends a request. If `is_remote` (the server listens beyond the loopback), the token may
+ * be a password. Else passwords are ignored, because browsers send them by themselves, and the
+ * loopback has no TLS. Revoked and expired
  * tokens are unknown at once. The time does not depend on how much of a wrong token is correct. */
 void sj_login_identify(const sj_login *login, bool is_remote, struct MHD_Connection *connection,
                        sj_visitor *visitor);

@@ -6,8 +6,8 @@
 #include "collector-server/export/exporter.h"
 
 /* Exports the overview of a session and the results of the page's statements. The connection
- * must have the tables and functions of query/. It is in this component because it needs the
- * dashboard's files. */
+ * must have the tables and functions of query/ (sj_query_register). The exporter is in http/
+ * because it needs the dashboard's files. */
 extern const sj_exporter sj_exporter_html;
 
 #endif

@@ -1,5 +1,5 @@
-/* Query-string parameters of a request. Unknown parameters are ignored. A wrong value is an error
- * that names the parameter and its allowed values. */
+/* Reads query-string parameters of a request. For an invalid value, the message of the error names
+ * the parameter and its allowed values. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_PARAMETERS_H
 #define SJ_COLLECTOR_SERVER_HTTP_PARAMETERS_H
 
@@ -15,12 +15,14 @@ typedef struct sj_parameter_range {
  * anything else, or the number is greater than `maximum`. */
 bool sj_parse_whole_number(const char *text, int64_t maximum, int64_t *value);
 
-/* Parses a whole number. Returns SJ_EINVAL if it is not a number or out of range. */
+/* Parses the parameter `name`, a whole number; `*value` is range.when_absent if the request does
+ * not have it. Returns SJ_EINVAL if it is not a number or out of range. */
 SJ_MUST_CHECK sj_status sj_parameter_number(const sj_request *request, const char *name,
                                             sj_parameter_range range, int64_t *value,
                                             sj_error *error);
 
-/* Borrows a text of at most `max_bytes`. `*text` is NULL if the parameter is absent or empty. */
+/* Returns the text of the parameter `name`, borrowed from the request. `*text` is NULL if the
+ * parameter is absent or empty. Returns SJ_EINVAL if the text is longer than `max_bytes`. */
 SJ_MUST_CHECK sj_status sj_parameter_text(const sj_request *request, const char *name,
                                           size_t max_bytes, const char **text, sj_error *error);
 

@@ -1,7 +1,8 @@
 /* Requests that change data: their checks and their bodies.
  *
- * A browser may send a password although no page asked for that. So a POST needs a JSON body and
- * the token in `Authorization: Bearer`, which other sites' pages do not know. */
+ * A browser sends a password by itself, even with a request that a page of another site makes. So a
+ * POST needs a JSON body, and the token in `Authorization: Bearer`, which pages of other sites do
+ * not know. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_POST_H
 
@@ -9,15 +10,15 @@
 
 enum { SJ_POST_MAX_BYTES = 256 * 1024 };
 
-/* A body that is being received. Its owner frees `bytes`. */
+/* A body that is being received. Zeroed: empty. Its owner frees `bytes`. */
 typedef struct sj_post_body {
     char *bytes;
     size_t size;
     bool is_too_long;
 } sj_post_body;
 
-/* Returns the reason to refuse a POST before its body is read, and its HTTP status. NULL: not
- * refused. The text is constant, or belongs to `login`. */
+/* Checks a POST before its body is read. Returns NULL if it is not refused. Else returns the
+ * reason, which is constant or belongs to `login`, and writes the HTTP status to `*code`. */
 const char *sj_post_refusal(const sj_login *login, const sj_visitor *visitor,
                             struct MHD_Connection *connection, unsigned *code);
 

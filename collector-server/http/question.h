@@ -3,9 +3,9 @@
  *
  *   {"sql": one statement that reads,
  *    "query": name of the shipped query whose defaults apply (optional),
- *    "rows": maximum of rows, "ms": maximum of milliseconds,
+ *    "rows": maximum number of rows, "ms": maximum time in milliseconds,
  *    "values": {NAME: text of the parameter :NAME},
- *    "warning": warning of the answer, instead of the query's own (optional)}
+ *    "warning": text that replaces the warnings in the answer (optional)}
  *
  * The answer is the response of /api/v1/sql (openapi.json). */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_QUESTION_H
@@ -16,9 +16,10 @@
 #include <jansson.h>
 
 /* Runs a question on `database`, which gets a guard (sql_guard.h) and must be closed afterwards.
- * SQLite may use `heap_bytes` in this process meanwhile; 0: no limit. `watch` (NULL: none) is
- * called at intervals and can interrupt the statement. The caller owns `*body`. Blocks until the
- * statement ends. Returns errors of sj_sql_guard_run, or SJ_EINVAL if a parameter has no value. */
+ * Meanwhile, SQLite may use at most `heap_bytes` in this process; 0: no limit. `watch` (NULL: none)
+ * is called at intervals and can interrupt the statement. The caller owns `*body`. Blocks until the
+ * statement ends. Returns errors of sj_sql_guard_run, SJ_ENOMEM, or SJ_EINVAL if a parameter has
+ * neither a value nor a default. The default of :session is the latest session. */
 SJ_MUST_CHECK sj_status sj_question_run(sqlite3 *database, const json_t *question,
                                         int64_t heap_bytes, sj_sql_watch watch, void *watch_context,
                                         json_t **body, sj_error *error);

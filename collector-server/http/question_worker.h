@@ -1,5 +1,5 @@
-/* The process that answers questions (question_pool.h): this program, started again with the
- * name SJ_QUESTION_WORKER. Seccomp forbids it to use the network, start programs or send
+/* A process that answers questions (question_pool.h): this program, started again with the name
+ * SJ_QUESTION_WORKER as argv[0]. Seccomp forbids it to use the network, start programs or send
  * signals. Its memory, files and CPU time are limited. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_QUESTION_WORKER_H
 #define SJ_COLLECTOR_SERVER_HTTP_QUESTION_WORKER_H
@@ -10,12 +10,13 @@
 
 /* The header before the bytes of a question, and of an answer. */
 typedef struct sj_question_head {
-    int32_t status; /* only in answers; if it is not SJ_OK, the bytes are the error's text */
-    uint32_t size;  /* number of bytes after it */
+    /* An sj_status, only in answers. If it is not SJ_OK, the bytes are the error's text. */
+    int32_t status;
+    uint32_t size; /* number of bytes that follow the header */
 } sj_question_head;
 
-/* Answers questions and ends the process, if the program was started as a worker; otherwise it
- * returns. If the process cannot be confined, it answers each question with that error. Call it
+/* If the program was started as a worker, answers questions and then ends the process. Otherwise
+ * returns at once. If sj_question_confine fails, answers each question with its error. Call it
  * first in main(). */
 void sj_question_worker_main(int argc, char **argv);
 

@@ -14,8 +14,9 @@ typedef struct sj_session_filters {
     const char *build; /* hexadecimal */
     const char *tag;   /* KEY=VALUE */
     const char *mark;
-    int64_t since_ms; /* earliest start, since the Unix epoch by the device's clock; 0: any */
-    int64_t until_ms; /* starts before this time, by the same clock; 0: any */
+    int64_t since_ms; /* sessions that began at this time or later, by the device's clock, since the
+                       * Unix epoch; 0: any */
+    int64_t until_ms; /* sessions that began before this time, by the same clock; 0: any */
 } sj_session_filters;
 
 /* Reads the filters of a request. Returns SJ_EINVAL with a message that names the invalid
@@ -23,8 +24,8 @@ typedef struct sj_session_filters {
 SJ_MUST_CHECK sj_status sj_session_filters_read(const sj_request *request,
                                                 sj_session_filters *filters, sj_error *error);
 
-/* Binds ?1 to ?9 of a statement with the part session_matches (schema/queries/parts). The filters
- * must exist until the statement's last step. */
+/* Binds ?1 to ?9 of a statement that contains the SQL text session_matches (schema/queries/parts).
+ * The texts of the filters must exist until the statement's last step. */
 void sj_session_filters_bind(const sj_session_filters *filters, sqlite3_stmt *statement);
 
 #endif

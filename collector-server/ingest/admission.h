@@ -1,5 +1,5 @@
-/* Admission: checks each peer before its frames are unpacked or queued, and decides whether a frame
- * goes to the store or to the fleet. Runs on the edge's thread. */
+/* Admission: checks each peer before its frames are unpacked or queued. Decides whether a frame
+ * goes to the store (sessions) or to the fleet (commands, enrolment). Runs on the edge's thread. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_ADMISSION_H
 #define SJ_COLLECTOR_SERVER_INGEST_ADMISSION_H
 
@@ -8,12 +8,13 @@
 #include "collector-server/ingest/rate.h"
 #include "proto/base/error.h"
 
-/* Decisions of the ingest's owner. Called on the edge's thread, so no call may block. */
+/* Callbacks of the ingest's owner, which knows the devices and their tokens. They run on the edge's
+ * thread, so they must not block. */
 typedef struct sj_ingest_gate {
     void *context;
     bool requires_tokens; /* only devices with a token may send frames to the store */
-    /* Checks a peer's credentials. Returns SJ_EPERM to refuse it, or SJ_OK and a grant that is not
-     * 0. NULL: no device has a token. */
+    /* Checks a peer's credentials. Returns SJ_EPERM to refuse the peer, or SJ_OK and a grant, a
+     * number that is not 0. NULL: no device has a token. */
     sj_status (*judge)(void *context, const sj_credentials *shown, int64_t *grant, sj_error *error);
     /* True if a grant is still valid. Called for each frame. */
     bool (*has_grant)(void *context, int64_t grant);
@@ -29,7 +30,8 @@ enum {
     SJ_REFUSALS_A_SECOND = 20,
     SJ_ENROLMENTS_A_SECOND = 5, /* from one address */
     SJ_ENROLMENTS_A_SECOND_IN_ALL = 50,
-    /* from one address after a pause; from all addresses 5 times as many */
+    /* enrolments that one address may send at once after a pause; all addresses together may send 5
+     * times as many */
     SJ_ENROLMENTS_AT_ONCE = 20
 };
 
@@ -45,13 +47,17 @@ typedef enum sj_admission_verdict {
     SJ_ADMIT_TO_STORE,
     SJ_ADMIT_TO_FLEET,
     SJ_ADMIT_REPLY, /* answer at once, with the status and the error's text */
-    /* answer in the same way: the peer is not admitted. SJ_ECLOSED: close the connection */
+    /* The peer is not admitted. Answer at once, as for SJ_ADMIT_REPLY. If the status is SJ_ECLOSED,
+     * close the connection after that. */
     SJ_ADMIT_REFUSE
 } sj_admission_verdict;
 
-/* Decides on a message that contains a whole frame, or was cut (`frame` is NULL). Binds its
- * connection to a sender that shows a valid token, or to one that says HELLO if no tokens are
- * required. Sets `message->sender`. `edge` may be NULL for messages that did not come over it. */
+/* Decides on a message that contains the whole frame `frame`, or whose body was cut (`frame` is
+ * NULL). Writes the status of the answer to `*status`.
+ *
+ * Binds the connection to the device that the frame names, if the frame shows a valid token. If no
+ * tokens are required, a HELLO also binds it without one. Then sets message->sender. `edge` may be
+ * NULL for a message that came by inproc://. */
 sj_admission_verdict sj_admission_judge(sj_admission *admission, sj_edge *edge,
                                         sj_edge_message *message, const sj_frame_view *frame,
                                         sj_status *status, sj_error *error);

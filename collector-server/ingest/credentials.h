@@ -13,8 +13,8 @@ typedef struct sj_credentials {
     sj_slice session_secret;
 } sj_credentials;
 
-/* Reads the credentials of a HELLO, ENROL, POLL, RESULT, FETCH or CLAIM. Returns SJ_ECORRUPT if
- * the header is not a protobuf message, or the device id does not have 16 bytes. Returns
+/* Reads the credentials of a frame HELLO, ENROL, POLL, RESULT, FETCH or CLAIM. Returns SJ_ECORRUPT
+ * if the header is not a protobuf message, or the device id does not have exactly 16 bytes. Returns
  * SJ_EUNSUPPORTED for other frames. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_credentials_read(const sj_frame_view *frame,
                                             sj_credentials *credentials);

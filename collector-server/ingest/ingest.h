@@ -1,9 +1,10 @@
-/* Ingest: receives frames from the network, stores them, and acknowledges them after COMMIT.
+/* Ingest: receives frames from the network, stores them in the database, and acknowledges them
+ * after SQLite's COMMIT.
  *
- * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded
- * queue. One writer thread commits queued frames to the store (store.h) and replies. If there
- * are many senders, it first gathers frames for a few milliseconds. A watchdog pings each
- * address over its own connection and reports missing answers. */
+ * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
+ * One writer thread commits queued frames to the store (store.h) and replies. If there are many
+ * senders, it first gathers frames for a few milliseconds. A watchdog sends pings to each address,
+ * except inproc://, over a new connection, and reports missing answers. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 
@@ -18,11 +19,13 @@ typedef struct sj_ingest sj_ingest;
 typedef struct sj_ingest_options {
     const char *const *urls; /* inproc://, ipc://, tcp://, tls+tcp:// */
     size_t url_count;
-    size_t queue_bytes;   /* 0: 64 MB; a full queue pauses receiving, which slows the senders */
+    size_t queue_bytes;   /* maximum size of the queue; 0: 64 MB. While it is full, nothing is
+                           * received, so senders wait. */
     uint32_t window;      /* maximum number of unacknowledged frames per sender, at most 48; 0:
                            * 16 */
-    uint32_t watchdog_ms; /* 0: 10 s */
-    /* time without a batch after a refused one, until the store is checked again; 0: a minute */
+    uint32_t watchdog_ms; /* pause between two pings of all addresses; 0: 10 s */
+    /* If a batch was refused and no batch has come for this time, the store is checked again. 0: a
+     * minute. */
     uint32_t recheck_ms;
     sj_ingest_gate gate;
     const sj_edge_limits *limits; /* limits of connections; NULL: the edge's defaults */
@@ -41,10 +44,10 @@ typedef struct sj_ingest_counters {
     uint64_t duplicates;
     uint64_t strangers; /* frames that admission refused, mostly of connections that had not sent
                          * a valid HELLO */
-    /* not stored because the store is full or failing, or a quota is used up; the senders keep them
-     */
+    /* frames that were not stored, because the store is full or failing, or a quota is used up; the
+     * senders keep these frames */
     uint64_t refused;
-    uint64_t rejected; /* corrupt, of an unknown version, or with false contents */
+    uint64_t rejected; /* frames that are corrupt, of an unknown version, or with false contents */
     uint64_t commits;
     uint64_t calls;
     uint64_t foreign; /* rejected frames for a session of another device */
@@ -57,11 +60,11 @@ typedef struct sj_ingest_counters {
     /* age of the oldest frame that arrived and is not stored, including refused frames that senders
      * keep; 0: none */
     uint64_t oldest_unacknowledged_ns;
-    bool is_refusing; /* the last batch was refused as a whole */
+    bool is_refusing; /* sj_ingest_check fails now */
 } sj_ingest_counters;
 
-/* Listens and stores into `store`. Uses it exclusively until sj_ingest_stop; the caller closes
- * it afterwards. Returns SJ_EIO, SJ_ENOMEM, or an error of sj_edge_start. */
+/* Listens, and stores frames into `store`. No other code may use `store` until sj_ingest_stop; the
+ * caller then closes it. Returns SJ_EIO, SJ_ENOMEM, or an error of sj_edge_start. */
 SJ_MUST_CHECK sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options,
                                         sj_ingest **ingest, sj_error *error);
 
@@ -72,8 +75,8 @@ void sj_ingest_stop(sj_ingest *ingest);
 void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters);
 
 /* Returns SJ_EAGAIN, with the reason, while frames are not stored: the last batch was refused as a
- * whole, because the store is full, failing or replaced. If no batch has come since, a later check
- * of the store failed, too. Thread-safe. */
+ * whole, because the store is full, failing or replaced. If no batch has come for
+ * recheck_ms, a check of the store then failed, too. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Receives messages: the edge handles addresses that other processes can reach, and NNG's raw REP
- * handles inproc://. A program uses inproc:// to talk to a collector that it embeds. */
+/* Receives messages. The edge (edge.h) serves addresses that other processes can reach. A raw REP
+ * socket of NNG serves inproc://, by which a program sends to a collector that it embeds. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_LISTENER_H
 #define SJ_COLLECTOR_SERVER_INGEST_LISTENER_H
 
@@ -11,8 +11,8 @@ typedef struct sj_listener sj_listener;
 
 /* A message from the edge or from inproc://. */
 typedef struct sj_inbound {
-    sj_edge_message edge; /* `memory` is NULL if it came by inproc:// */
-    nng_msg *message;     /* NULL if it came over the edge */
+    sj_edge_message edge; /* `memory` is NULL if the message came by inproc:// */
+    nng_msg *message;     /* NULL if the message came over the edge */
 } sj_inbound;
 
 typedef struct sj_listener_options {
@@ -35,14 +35,14 @@ SJ_MUST_CHECK sj_status sj_listener_start(const sj_listener_options *options,
 /* Returns the edge, borrowed, or NULL if there are only inproc:// addresses. */
 sj_edge *sj_listener_edge(sj_listener *listener);
 
-/* sj_listener_reply answers a message. With inproc://, it blocks for at most 100 ms.
- * sj_listener_free_message frees a message, whether it was answered or not. Answers are sent at
- * the next sj_listener_flush at the latest. Thread-safe. */
+/* sj_listener_reply answers a message. For inproc://, it blocks for at most 100 ms. For the edge,
+ * it queues the answer, which is sent at the next sj_listener_flush at the latest.
+ * sj_listener_free_message frees a message, answered or not. Thread-safe. */
 void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice reply, bool is_last);
 void sj_listener_free_message(sj_inbound *inbound);
 void sj_listener_flush(sj_listener *listener);
 
-/* Offers messages again for which `handle` returned SJ_EDGE_FULL. */
+/* Passes messages to `handle` again for which it returned SJ_EDGE_FULL. */
 void sj_listener_resume(sj_listener *listener);
 
 /* sj_listener_pause ends the calls of `handle` for inproc://. Call it before the last replies.
@@ -51,8 +51,8 @@ void sj_listener_resume(sj_listener *listener);
 void sj_listener_pause(sj_listener *listener);
 void sj_listener_stop(sj_listener *listener);
 
-/* Sends a PING to `url` over a connection of its own. True if the answer comes in time. Blocking.
- * Thread-safe. */
+/* Sends a PING to `url` over a new connection. True if an answer comes. Sending and receiving may
+ * each take `timeout_ms`. `certificate` is the server's, for tls+tcp. Blocking. Thread-safe. */
 bool sj_listener_replies(const char *url, const char *certificate, int timeout_ms);
 
 #endif

@@ -5,13 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A token bucket that fills by `a_second` per second up to `most`. All zero: full. */
+/* A token bucket: each event consumes a token. The bucket gets `a_second` tokens per second and
+ * holds at most `most`. A zeroed bucket is full. */
 typedef struct sj_rate {
-    int64_t empty_ms; /* start of the time in which the bucket, empty at first, filled to its
-                       * present contents */
+    /* The bucket's contents are the tokens that it got since this time. Tokens above `most` do not
+     * count. */
+    int64_t empty_ms;
 } sj_rate;
 
-/* Consumes a token at the time `now_ms`. Returns false if the bucket is empty. */
+/* Consumes a token at the time `now_ms`. Returns false if the bucket is empty. `a_second` is 1 to
+ * 1000. `now_ms` is from a monotonic clock. */
 static inline bool sj_rate_spend(sj_rate *rate, int64_t now_ms, int64_t a_second, int64_t most)
 {
     const int64_t each_ms = 1000 / a_second;

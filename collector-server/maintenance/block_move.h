@@ -12,23 +12,23 @@ typedef struct sj_blocks_moved {
     uint64_t blocks, bytes;
 } sj_blocks_moved;
 
-/* Moves the blocks of an ended session that are in the database. Copies and syncs them, and then
- * makes the rows refer to the copies, in small transactions. `database` was opened with
- * SJ_DATABASE_WRITE; other connections may write meanwhile. Returns SJ_ENOTFOUND if the session
- * does not exist. Returns SJ_EPERM if it is being recorded or removed, or its aggregates are not
- * written. Returns SJ_EAGAIN if it was removed meanwhile, and SJ_EINVAL if `folder` is not a
- * folder. Returns SJ_EFULL, SJ_EIO or SJ_ENOMEM; blocks that were not moved stay in the
- * database. Blocking. */
+/* Moves the blocks of an ended session from the database into files of `folder`. Copies and syncs
+ * the blocks, and then makes their rows refer to the copies, in small transactions. `database` was
+ * opened with SJ_DATABASE_WRITE; other connections may write meanwhile. Returns SJ_ENOTFOUND if the
+ * session does not exist. Returns SJ_EPERM if the session is being recorded or removed, or its
+ * aggregates are not written. Returns SJ_EAGAIN if the session was removed meanwhile, and SJ_EINVAL
+ * if `folder` is not a folder. Returns SJ_EFULL, SJ_EIO or SJ_ENOMEM; blocks that were not moved
+ * stay in the database. Blocking. */
 SJ_MUST_CHECK sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *folder,
                                        sj_blocks_moved *moved, sj_error *error);
 
-/* Moves blocks back into the database. Returns SJ_EIO or SJ_ECORRUPT if a file is missing or
- * damaged. */
+/* Moves the blocks of a session from files back into the database. Returns SJ_EIO or SJ_ECORRUPT if
+ * a file is missing or damaged. */
 SJ_MUST_CHECK sj_status sj_blocks_return(sqlite3 *database, int64_t session_id,
                                          sj_blocks_moved *moved, sj_error *error);
 
-/* Deletes files that no block refers to. A file that cannot be reached now is tried again at the
- * next call. */
+/* Deletes files of moved blocks that no block refers to any more. If a file cannot be deleted now,
+ * the next call tries again. */
 SJ_MUST_CHECK sj_status sj_block_files_sweep(sqlite3 *database, sj_error *error);
 
 #endif

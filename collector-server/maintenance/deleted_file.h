@@ -4,9 +4,10 @@
 
 #include <sys/types.h>
 
-/* Returns a process that has a deleted file open whose name was `path`, or the log of a database of
- * that name; 0 if there is none. A log keeps its name when its database is renamed. Finds only
- * processes whose descriptors this user may list. Thread-safe. Blocks while it reads /proc. */
+/* Returns the id of a process that has a file open that was deleted and had the name `path`. A
+ * process that has the log of such a database open counts, too: a log keeps its name when its
+ * database is renamed. Returns 0 if there is none. Finds only processes whose descriptors this user
+ * may list. Thread-safe. Blocks while it reads /proc. */
 pid_t sj_deleted_file_holder(const char *path);
 
 #endif
