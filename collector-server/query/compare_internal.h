@@ -40,7 +40,8 @@ static inline double *sj_compare_value(const sj_compare *compare, size_t row, si
     return &compare->values[(row * compare->samples + sample) * SJ_MEASURES + (size_t)measure];
 }
 
-/* Finds the row of a key below a parent, or adds it. Fails with SJ_ENOMEM. */
+/* Writes the number of the row with this key and parent to `*number`. Adds the row if it is new.
+ * Fails with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent, uint64_t key,
                                            uint32_t *number);
 
