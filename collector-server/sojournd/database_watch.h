@@ -1,5 +1,5 @@
-/* Checks whether the database's file is still the one that was opened, even if nothing is
- * stored. */
+/* Checks whether the database's file is still the file that was opened. It works while no frames
+ * are stored, too. */
 #ifndef SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
 #define SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
 
@@ -13,8 +13,8 @@ SJ_MUST_CHECK sj_status sj_database_watch_open(const char *path, sj_database_wat
                                                sj_error *error);
 void sj_database_watch_close(sj_database_watch *watch);
 
-/* Checks the file. Thread-safe. Does not block. Returns SJ_EIO if the file was removed, replaced or
- * overwritten; the message says what to do. */
+/* Checks the file. Thread-safe. Blocks only while another thread checks. Returns SJ_EIO if the file
+ * was removed, replaced or overwritten; the message says what to do. */
 SJ_MUST_CHECK sj_status sj_database_watch_check(sj_database_watch *watch, sj_error *error);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct sj_block_verdict {
     int64_t calls;
     bool is_marked; /* an earlier check found a fault in the block */
     bool has_bytes; /* the check read the bytes of the block */
-    /* The bytes of the block or of its stack are in a file that cannot be read now. */
+    /* The bytes of the block or of its stack are in a file that cannot be read now. Then `fault`
+     * says so, too. */
     bool is_away;
     const char *fault; /* a sentence, valid until the next check; NULL if there is none */
 } sj_block_verdict;

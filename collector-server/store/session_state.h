@@ -32,8 +32,8 @@ typedef struct sj_stream_state {
     int64_t first_enter_ns;
     int64_t last_leave_ns;
     uint32_t max_depth;
-    /* Range of the finest timeline steps that blocks added to since the coarser steps were
-     * computed. steps_end 0: none. */
+    /* Range of the finest timeline steps that changed since the coarser steps were computed.
+     * steps_end is behind the last of them; 0: none changed. */
     uint64_t first_step, steps_end;
 } sj_stream_state;
 
@@ -98,7 +98,8 @@ typedef struct sj_session_state {
     bool is_rebuild;           /* the timeline is rebuilt, too (rebuild.c) */
     bool is_borrowed;          /* loaded only to write the aggregates */
     bool write_now;            /* the session has ended: the next commit writes its aggregates */
-    bool is_quarantined;       /* the aggregates could not be computed: see deferred_aggregates.c */
+    /* the aggregates could not be computed: see deferred_aggregates.c */
+    bool is_quarantined;
     uint64_t quarantined_until_ns; /* MONOTONIC time of the next attempt */
     uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
     int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */
@@ -177,8 +178,8 @@ SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_sta
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 
-/* Adds what a node gained since its last fold to the aggregates of its function and its edge.
- * Returns SJ_ENOMEM. */
+/* Adds what the sums of a node gained since the previous call to the aggregates of its function and
+ * its edge. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_session_fold_node(sj_session_state *state, uint32_t node);
 
 /* Adds a stored block, which the graph has replayed, to the aggregates of its stream and its
@@ -192,8 +193,8 @@ void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, co
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
-/* Counts what an ended session sent and the database lacks as lost calls of the session. Writes
- * gaps that say where it is missing. Does nothing while the session is being recorded.
+/* Adds the calls that an ended session sent, and that the database lacks, to the session's lost
+ * calls. Writes gaps where they are missing. Does nothing while the session is being recorded.
  * sj_session_flush calls it last (missing_calls.c). Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *state,
                                                 sj_error *error);

@@ -6,8 +6,8 @@
  * note to recompute them from the block (deferred_aggregates.c). Frames may come in any order and
  * more than once.
  *
- * A batch is: begin, any number of apply, then commit or rollback. While a call waits, no sender
- * gets a reply. Single-threaded: the ingest's writer thread owns the store. */
+ * A batch is: begin, any number of apply, then commit or rollback. While one of these calls blocks,
+ * no sender gets a reply. Single-threaded: the ingest's writer thread owns the store. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_H
 
@@ -88,8 +88,9 @@ void sj_store_get_counters(const sj_store *store, sj_store_counters *counters);
  * little. Call it when idle, and again while it returns true. */
 bool sj_store_maintain(sj_store *store);
 
-/* Writes some of the aggregates that were deferred before this store was opened. Uses at most a
- * tenth of the time. Does nothing if there are none. Call it between batches. */
+/* Writes some of the aggregates that were deferred before this store was opened, if there are any.
+ * Uses at most a tenth of the time for that. Also ends silent sessions (lost_after_s). Call it
+ * between batches. */
 void sj_store_recover(sj_store *store);
 
 /* Returns functions.symbol_key of a function with a name. The key is equal for functions of the
@@ -102,9 +103,9 @@ int64_t sj_store_symbol_key(const char *module_path, const char *name);
 int64_t sj_store_code_key(const char *module_path, uint64_t fingerprint);
 int64_t sj_store_address_key(sj_slice build_id, uint64_t offset);
 
-/* Writes the aggregates that a killed collector had deferred, so that a file left by a crash reads
- * as its blocks say. Leaves a file alone if any process wrote to it in the last seconds. Returns
- * SJ_OK if there is nothing to do, else the errors of sj_store_open. */
+/* Writes the aggregates that a killed collector had deferred, so that queries of a file left by a
+ * crash agree with its blocks. Does not change the file if any process wrote to it in the last
+ * seconds. Returns SJ_OK if there is nothing to do, else the errors of sj_store_open. */
 SJ_MUST_CHECK sj_status sj_store_recover_file(const char *path, sqlite3 *reader, sj_error *error);
 
 /* The initial value of modules.functions_digest. sj_store_digest_function adds a function to it, in

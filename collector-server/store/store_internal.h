@@ -90,8 +90,8 @@ SJ_MUST_CHECK sj_status sj_store_explain(sj_status status, sj_error *error);
 /* Returns SJ_EFULL if the store was full at the begin of the batch. */
 SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
 
-/* Notes in the session's row that a frame of the session came, at most once per RECEIPT_STEP_S.
- * Call it in a batch. */
+/* Notes in the session's row that a frame of the session came, at most once per 10 s. Call it in a
+ * batch. */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
                                               sj_error *error);
 
@@ -185,8 +185,8 @@ SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state
                                                sj_error *error);
 
 /* Writes the aggregates of the sessions that have ended or whose delay has passed, as part of a
- * commit. For the other sessions, notes which block their rows do not count. With `all`, every
- * session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
+ * commit. For the other sessions, notes the first block that their rows do not count. With `all`,
+ * every session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
  * sessions do not count. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
