@@ -9,7 +9,7 @@
 typedef struct sj_stack_walk {
     sj_stack_frame *frames; /* open calls, outermost first, with the flags of their entry */
     size_t count, capacity;
-    size_t kept_frames; /* frames from DEEP_FRAMES blocks that were open all the time */
+    size_t kept_frames; /* number of frames from DEEP_FRAMES blocks that were open all the time */
     sj_call_trust trust;
     uint64_t next_call; /* number of the stream's next call */
     /* Called with each call that ended as open, with its depth and flags; may be NULL. */
