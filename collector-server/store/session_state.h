@@ -145,8 +145,9 @@ void sj_session_state_free(sj_session_state *state);
 /* Frees the call graph and the aggregates computed from it. */
 void sj_session_drop_graph(sj_session_state *state);
 
-/* Replaces the contents of a state with a newly loaded state of the same session. The state keeps
- * its position in the store. Frees `loaded`. */
+/* Replaces the contents of a state with a newly loaded state of the same session. Keeps the members
+ * that are not in the database, such as the position in the store, `uncounted_blocks` and the
+ * quarantine. Frees `loaded`. */
 void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded);
 
 /* Estimates the memory of a state in bytes. */

@@ -71,8 +71,8 @@ SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 
-/* Makes the batch durable. Only then may its frames be acknowledged. A commit that fails has rolled
- * back. */
+/* Makes the batch durable. Only then may its frames be acknowledged. After an error, the batch is
+ * closed, and its frames must not be acknowledged: it was rolled back, or the file was replaced. */
 SJ_MUST_CHECK sj_status sj_store_commit(sj_store *store, sj_error *error);
 void sj_store_rollback(sj_store *store);
 
@@ -84,8 +84,9 @@ bool sj_store_ends_batch(sj_status status);
 SJ_MUST_CHECK sj_status sj_store_check(sj_store *store, sj_error *error);
 void sj_store_get_counters(const sj_store *store, sj_store_counters *counters);
 
-/* Writes some of the deferred aggregates. If there are none, checkpoints the WAL and vacuums a
- * little. Call it when idle, and again while it returns true. */
+/* Ends silent sessions (lost_after_s), and writes some of the deferred aggregates. If no aggregates
+ * are left, checkpoints the WAL and vacuums a little. Call it when idle, and again while it returns
+ * true. Does nothing in a batch. */
 bool sj_store_maintain(sj_store *store);
 
 /* Writes some of the aggregates that were deferred before this store was opened, if there are any.
