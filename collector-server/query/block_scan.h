@@ -38,7 +38,8 @@ typedef struct sj_scan_filter {
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
-    const int64_t *functions; /* instead of `function_id`: any of these, sorted; borrowed */
+    /* NULL, or the wanted function_ids, sorted, instead of `function_id`; borrowed */
+    const int64_t *functions;
     size_t function_count;
     /* The scan ignores these conditions. Its caller tests each row for them. */
     bool by_parent;
@@ -49,7 +50,7 @@ typedef struct sj_scan_filter {
 
 extern const sj_scan_filter sj_scan_everything;
 
-/* True if the filter wants calls of a function. An unknown function (0) matches only a filter
+/* True if the filter wants calls of a function. The function_id 0 (unknown) matches only a filter
  * without by_function. */
 bool sj_scan_filter_matches(const sj_scan_filter *filter, int64_t function_id);
 

@@ -35,7 +35,7 @@ typedef struct sj_block_sums {
     /* number of these calls that are in DEEP_FRAMES blocks: the outermost calls, whose numbers in
      * the stream are not known here */
     uint32_t stack_frames;
-    uint64_t *frames; /* numbers in the stream of the other calls open at the start */
+    uint64_t *frames; /* numbers in the stream of the inline frames, which are open at the start */
     /* One element for each call that was open at the start and ended in the block, innermost first.
      * The element is the sum, in ticks, of the durations of the calls of the same function that
      * began and ended in the block before this end. It excludes nested calls. */

@@ -77,15 +77,15 @@ typedef struct sj_compare_row {
     int64_t function_id[2]; /* in each side's database; 0: not called there */
     uint32_t sessions[2];   /* number of samples in which calls ended */
     double calls[2];        /* means over all samples of the side */
-    double total_ns[2];     /* medians over all samples of the side, as for the next members */
-    double self_ns[2];
-    double typical_ns[2]; /* self time without disturbances */
+    double total_ns[2];     /* medians over all samples of the side */
+    double self_ns[2];      /* medians over all samples of the side */
+    double typical_ns[2];   /* medians of the self time without disturbances */
     /* Largest standard error of a sample's time. 0: all calls were timed. Else calls were counted
      * without a clock, and the error is in proportion to the row's share of the function's
      * calls. */
     double error_ns[2];
-    double costs[2]; /* medians of the measure, if it is not time */
-    double least_calls[2], most_calls[2];
+    double costs[2];                      /* medians of the measure, if it is not time */
+    double least_calls[2], most_calls[2]; /* fewest and most calls of a sample of the side */
     /* Calls per sample of B divided by calls per sample of A. 0 if A has no calls, if a call was
      * lost, if the number differs between the samples of a side, or if a side has fewer than 4
      * samples. */
@@ -106,7 +106,7 @@ typedef struct sj_compare sj_compare;
 
 /* Reads both sets and judges all rows. Blocks on the database. Fails with:
  * - SJ_EINVAL or SJ_ENOTFOUND: a set cannot be read (session_set.h).
- * - SJ_ENOTFOUND: the measure was not measured, or a session has calls but no sums of them.
+ * - SJ_ENOTFOUND: the measure was not measured, or a session has calls, but their sums are missing.
  * - SJ_EUNSUPPORTED: a set has marks, and call paths, CPU time or memory are compared.
  * - SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_compare_run(const sj_compare_side sides[2],

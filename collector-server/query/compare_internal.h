@@ -11,7 +11,7 @@ enum sj_compare_measure {
     SJ_MEASURE_TOTAL,
     SJ_MEASURE_SELF,
     SJ_MEASURE_TYPICAL, /* self time without disturbances (typical.h) */
-    SJ_MEASURE_COST,    /* CPU time or bytes, if the comparison is about them */
+    SJ_MEASURE_COST,    /* CPU time or bytes, if the comparison is about CPU time or memory */
     SJ_MEASURES
 };
 

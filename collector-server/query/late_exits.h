@@ -1,6 +1,6 @@
-/* Late exits: the ends of calls that were open at the end of their block. A later block has them in
- * a list (deferred_exits.h). One stream's exits are kept in memory, so that a cursor decodes each
- * list once. A call that is in no list never ended. */
+/* Late exits: the ends of calls that were open at the end of their block. The block in which such a
+ * call ended lists its end (deferred_exits.h). One stream's exits are kept in memory, so that a
+ * cursor decodes each list once. A call that is in no list never ended. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 #define SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 

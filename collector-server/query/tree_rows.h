@@ -54,8 +54,8 @@ void sj_tree_rows_deinit(sj_tree_rows *tree); /* safe on a zeroed tree */
 /* Removes all rows and adds the root. Returns false if out of memory. */
 bool sj_tree_rows_begin(sj_tree_rows *tree);
 
-/* Appends a row, whose path_id must be greater than those before. Returns false if out of
- * memory. */
+/* Appends a row. Its path_id must be greater than that of every earlier row. Returns false if out
+ * of memory. */
 bool sj_tree_rows_add(sj_tree_rows *tree, const sj_tree_row *row);
 
 /* sj_tree_rows_add_cost adds `cost` to the costs of a row, and returns false if out of memory.

@@ -7,8 +7,8 @@
 
 typedef struct sj_database_watch sj_database_watch;
 
-/* Opens a connection of its own to an existing database. `path` is borrowed. Errors: those of
- * sj_database_open, and SJ_ENOMEM. */
+/* Makes a watch with its own connection to an existing database. `path` is borrowed. Errors: those
+ * of sj_database_open, and SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_database_watch_open(const char *path, sj_database_watch **watch,
                                                sj_error *error);
 void sj_database_watch_close(sj_database_watch *watch);

@@ -36,7 +36,8 @@ typedef struct sj_device_quotas {
     bool are_in_use;   /* some device has a quota */
     sj_quota_use *use; /* the devices of the batch */
     size_t count, capacity;
-    sj_quota_use *current; /* sender of the current frame; NULL: it has no quota */
+    /* use of the sender of the current frame; NULL: the sender has no quota */
+    sj_quota_use *current;
 } sj_device_quotas;
 
 /* Begins a batch at the time `realtime_ns`. Call it in a transaction. */

@@ -158,7 +158,7 @@ size_t sj_session_state_bytes(const sj_session_state *state);
 SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
                                               sj_error *error);
 
-/* Reads the modules, replacing those that were loaded. */
+/* Reads the modules again, and replaces the modules in `state`. */
 SJ_MUST_CHECK sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state,
                                                 sj_error *error);
 
@@ -201,7 +201,8 @@ SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_ses
                                                 sj_error *error);
 
 /* sj_session_load_slow_calls reads the longest calls back into the graph.
- * sj_session_flush_slow_calls writes those that changed (slowest_calls_rows.c). */
+ * sj_session_flush_slow_calls writes the calls of functions whose longest calls changed
+ * (slowest_calls_rows.c). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
                                                    sj_error *error);
 SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,

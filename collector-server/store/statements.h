@@ -48,8 +48,9 @@ static inline sqlite3_stmt *sj_sql_row(sj_statements *statements, sj_statement w
 
 void sj_sql_reset(sj_statements *statements, sj_statement which);
 
-/* Each statement NAME has these generated functions. They take a sj_NAME_binds if the statement
- * has parameters. The macros build it from initialisers such as ".session_id = 1".
+/* Each statement NAME has these generated functions. If the statement has parameters, the functions
+ * take a sj_NAME_binds. The macros SJ_RUN, SJ_START, SJ_GET and SJ_FIND make it from initialisers
+ * such as ".session_id = 1".
  *
  *   sj_run_NAME    runs a statement that returns no rows
  *   sj_get_NAME    reads one number as sj_sql_get_number does

@@ -21,14 +21,14 @@
 
 typedef struct sj_store sj_store;
 
-/* the default of collectors: a live view is a second behind */
+/* default of aggregates_delay_ms for collectors: a live view lags one second behind */
 enum { SJ_AGGREGATES_DELAY_MS = 1000 };
 
 typedef struct sj_store_options {
     const char *path;       /* path of the file */
     bool create;            /* create it if it does not exist */
     uint64_t max_bytes;     /* size at which blocks are refused with SJ_EFULL; 0: no limit */
-    uint64_t reserve_bytes; /* free disk space to leave; below it, SJ_EFULL */
+    uint64_t reserve_bytes; /* free disk space below which blocks are refused with SJ_EFULL */
     /* Memory for call graphs; ten times as much for sessions that send large blocks. The aggregates
      * of further sessions are computed from their stored blocks. 0: 24 MB. */
     size_t callgraph_memory_bytes;
@@ -37,8 +37,8 @@ typedef struct sj_store_options {
     /* Number of call paths beyond which the rarest are folded, down to half of it. 0:
      * SJ_PATH_BUDGET. */
     uint32_t path_budget;
-    uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: they
-                                   * never lag */
+    /* how long aggregates may lag behind their blocks; 0: they never lag */
+    uint32_t aggregates_delay_ms;
     /* seconds without a frame after which sessions end as "lost contact"; 0: never */
     uint32_t lost_after_s;
     sj_quota quota; /* the quota of a device that has none of its own, device_quota.h */

@@ -151,8 +151,8 @@ SJ_MUST_CHECK sj_status sj_store_quarantine(sj_store *store, const sj_session_st
                                             const sj_block_header *header, sj_slice bytes,
                                             const char *reason, sj_error *error);
 
-/* Drops the cached aggregates of a session, which are no longer valid. The rows and blocks of the
- * session hold all of them. */
+/* Drops the cached aggregates of a session, because they are not valid. They are computed from its
+ * rows and blocks before they are used again. */
 void sj_store_invalidate(sj_session_state *state);
 
 /* If the state of a session is behind, reads it again and replays the blocks that its rows do not

@@ -139,7 +139,7 @@ typedef struct sj_path_folding {
     uint32_t *moved; /* the new number of each old node */
     uint32_t moved_count;
     uint64_t paths; /* paths that were folded */
-    uint64_t calls; /* calls that had ended on them */
+    uint64_t calls; /* ended calls of the folded paths */
 } sj_path_folding;
 
 /* Keeps about `keep` call paths and folds the others. The weight of a path is its share of all
@@ -195,8 +195,8 @@ SJ_MUST_CHECK sj_status sj_callgraph_fold_histograms(sj_callgraph *graph);
  * Valid right after sj_callgraph_fold_histograms; borrowed until the graph changes. */
 const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function);
 
-/* Returns the longest calls of the functions, borrowed. Before the first block the owner may set
- * `floor_ticks`, add stored calls (sj_slow_calls_add) and mark them clean. */
+/* Returns the longest calls of the functions, borrowed. Before the first block, the owner may set
+ * `floor_ticks`, add stored calls (sj_slow_calls_add) and call sj_slow_calls_clean. */
 sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph);
 
 #endif

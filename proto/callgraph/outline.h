@@ -1,6 +1,6 @@
-/* The outline of a block: its longest calls. A search for long calls need not decode a block whose
- * outline has them. The outline is made while the block is replayed; it costs most calls one
- * comparison.
+/* The outline of a block: its longest calls. A search for long calls does not have to decode a
+ * block if the outline has the wanted calls. The outline is made while the block is replayed. That
+ * costs one comparison for most calls.
  *
  * A call is at least as long as the calls within it. So the outline also has the callers of all its
  * calls, except those that were open when the block began. */
@@ -36,7 +36,7 @@ typedef struct sj_outline {
     sj_outline_call calls[SJ_OUTLINE_CALLS + SJ_OUTLINE_OPEN];
     size_t call_count;
     uint64_t floor_ticks;
-    /* false if more than SJ_OUTLINE_OPEN calls were open; none of them is listed then */
+    /* false: more than SJ_OUTLINE_OPEN calls were open, and `calls` has no open call */
     bool has_all_open;
 } sj_outline;
 

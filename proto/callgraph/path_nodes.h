@@ -1,9 +1,9 @@
 /* Table of the call paths of a call graph: one node per path. Not thread-safe.
  *
  * Most calls are neither shorter nor longer than all earlier calls of their path. They change only
- * the node's sums and one bin of its histogram. A dirty node keeps the range of these durations,
- * its quiet range: from the minimum to the maximum so far, without slow calls. One comparison finds
- * the calls in the quiet range (sj_path_node_count_quiet). */
+ * the node's sums and one bin of its histogram. So a dirty node has a quiet range of durations:
+ * from the minimum to the maximum so far, without the durations of slow calls. One comparison
+ * decides whether a call is in the quiet range (sj_path_node_count_quiet). */
 #ifndef SJ_PROTO_CALLGRAPH_PATH_NODES_H
 #define SJ_PROTO_CALLGRAPH_PATH_NODES_H
 

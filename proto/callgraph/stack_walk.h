@@ -1,5 +1,5 @@
-/* Finds the calls that are open at the end of a block, and those that ended as open in it
- * (SJ_ENDING_OPEN). Not thread-safe. */
+/* Finds the calls that are open at the end of a block, and the calls with the ending SJ_ENDING_OPEN
+ * in it. Not thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_STACK_WALK_H
 #define SJ_PROTO_CALLGRAPH_STACK_WALK_H
 
