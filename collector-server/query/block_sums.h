@@ -37,8 +37,8 @@ typedef struct sj_block_sums {
     uint32_t stack_frames;
     uint64_t *frames; /* numbers in the stream of the inline frames, which are open at the start */
     /* One element for each call that was open at the start and ended in the block, innermost first.
-     * The element is the sum, in ticks, of the durations of the calls of the same function that
-     * began and ended in the block before this end. It excludes nested calls. */
+     * The element is a sum of durations in ticks. The sum has the calls of the same function that
+     * began and ended in the block before this end, without nested calls. */
     uint64_t *ends;
     /* false: some of the ended calls are in DEEP_FRAMES blocks. Only `carried` of
      * sj_block_summer_add knows their functions, so a cache must not store the sums. */

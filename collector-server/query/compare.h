@@ -86,8 +86,8 @@ typedef struct sj_compare_row {
     double error_ns[2];
     double costs[2];                      /* medians of the measure, if it is not time */
     double least_calls[2], most_calls[2]; /* fewest and most calls of a sample of the side */
-    /* Calls per sample of B divided by calls per sample of A. 0 if A has no calls, if a call was
-     * lost, if the number differs between the samples of a side, or if a side has fewer than 4
+    /* Calls per sample of B divided by calls per sample of A. 0 if A has no calls, or a call was
+     * lost. Also 0 if the number differs between the samples of a side, or a side has fewer than 4
      * samples. */
     double calls_ratio;
     double compared[2]; /* the medians that the verdict compares: of self_ns, typical_ns or costs */

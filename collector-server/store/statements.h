@@ -29,8 +29,9 @@ void sj_statements_finalize(sj_statements *statements);
 SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which,
                                     sj_sql_binds binds, sj_error *error);
 
-/* Steps to the next row. Returns SJ_OK, or SJ_ENOTFOUND after the last row, which also resets the
- * statement, or another error. */
+/* Steps to the next row. Returns SJ_OK if there is a row. Otherwise resets the statement and
+ * returns SJ_ENOTFOUND after the last row, SJ_ECORRUPT if a constraint is violated, or another
+ * error. */
 SJ_MUST_CHECK sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error);
 
 /* Binds as sj_sql_bind does, and runs a statement that returns no rows. */

@@ -74,7 +74,7 @@ typedef struct sj_deferred_exit {
     uint32_t flags;        /* sj_call_flag */
 } sj_deferred_exit;
 
-/* What sj_callgraph_apply finds in one block, beside the changes of nodes. The graph owns the
+/* The results of sj_callgraph_apply for one block, beside the changes of nodes. The graph owns the
  * arrays; they are valid until its next call. */
 typedef struct sj_block_summary {
     uint64_t ended_calls;
@@ -142,13 +142,13 @@ typedef struct sj_path_folding {
     uint64_t calls; /* ended calls of the folded paths */
 } sj_path_folding;
 
-/* Keeps about `keep` call paths and folds the others. The weight of a path is its share of all
- * calls plus its share of all self time, or the weight of its heaviest descendant if that is
- * greater. The heaviest paths are kept. A folded path keeps its direct caller and loses the outer
- * callers. Its sums go to a child of the `rare` node of its caller, so that sums per function and
- * per edge stay exact. A recursive path goes below the rare node of its own function, under its
- * caller, so that it stays recursive. A path nested in a call of the same edge goes below that edge
- * and its caller (rare A, B, A, B). If a folded path is called again, it starts at zero.
+/* Keeps about `keep` call paths and folds the others. The own weight of a path is its share of all
+ * calls plus its share of all self time. A path counts as heavy as its heaviest descendant. The
+ * heaviest paths are kept. A folded path keeps its direct caller and loses the outer callers. Its
+ * sums go to a child of the `rare` node of its caller, so that sums per function and per edge stay
+ * exact. A recursive path goes below the rare node of its own function, under its caller, so that
+ * it stays recursive. A path nested in a call of the same edge goes below that edge and its caller
+ * (rare A, B, A, B). If a folded path is called again, it starts at zero.
  *
  * All nodes get new numbers and become dirty. Afterwards there are at most `keep` nodes, plus the
  * children of the root, plus four nodes per edge. Do not call it while a block's summary is in use.
