@@ -48,8 +48,8 @@ SJ_MUST_CHECK sj_status sj_database_salvage(const char *from, const char *to,
                                             void *context, sj_salvaged *salvaged, sj_error *error);
 void sj_salvaged_deinit(sj_salvaged *salvaged);
 
-/* True if no row is missing, dropped or substituted, the log was readable, and verifying found
- * nothing. */
+/* True if no row is missing, dropped or substituted, no table is `is_unknown`, the log is not
+ * damaged, and verifying found nothing. A log of another file does not count. */
 bool sj_salvaged_is_whole(const sj_salvaged *salvaged);
 
 #endif

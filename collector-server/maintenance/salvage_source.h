@@ -12,7 +12,8 @@ typedef struct sj_salvage_source {
     int version;         /* version of the schema */
     bool log_is_damaged; /* the log has committed changes that cannot be read */
     bool log_is_foreign; /* the log belongs to another file, and is not read */
-    /* path of a copy of the database and its log; empty: there is no log */
+    /* path of a copy of the database and its log; empty: the database has no log of its own, and is
+     * read in place */
     char copy[SJ_PART_BYTES];
 } sj_salvage_source;
 

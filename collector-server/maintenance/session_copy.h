@@ -9,8 +9,8 @@
 
 /* Copies a session and everything that belongs to it (device, modules, functions, calls,
  * aggregates, marks, notes). The source is the database `source_path`. `target` was opened with
- * SJ_DATABASE_WRITE or _CREATE. The copy is one transaction: all or nothing. It gets new ids and
- * keeps its uuid. `*copied_id` is its session_id in `target`.
+ * SJ_DATABASE_WRITE or _CREATE. One transaction copies everything, or nothing. The copied session
+ * keeps its uuid, and its rows get new ids. `*copied_id` is its session_id in `target`.
  *
  * Returns SJ_EEXIST if `target` already has the session. Returns SJ_ENOTFOUND if the source does
  * not have it, and SJ_EVERSION if `source_path` has another schema version. Returns SJ_EINVAL if
@@ -19,9 +19,9 @@
 SJ_MUST_CHECK sj_status sj_session_copy(const char *source_path, int64_t session_id,
                                         sqlite3 *target, int64_t *copied_id, sj_error *error);
 
-/* Returns SJ_EINVAL if a name of a table of `target` is something else in `source_path`, such as a
- * view that never ends. Call it before you query the sessions of an untrusted file. Other errors:
- * as sj_session_copy. */
+/* Returns SJ_EINVAL if `source_path` has a view or another object with the name of a table of
+ * `target`. The query of such a view may never end. Call it before you query the sessions of an
+ * untrusted file. Other errors: as sj_session_copy. */
 SJ_MUST_CHECK sj_status sj_session_copy_check(const char *source_path, sqlite3 *target,
                                               sj_error *error);
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 typedef struct sj_late_symbols {
-    int64_t named; /* number of functions that had no name and now have one */
-    int64_t lined; /* number of functions that now have a file and line */
-    int64_t inlined;
+    int64_t named;   /* number of functions that had no symbol and now have one */
+    int64_t lined;   /* number of functions whose file and line were added or replaced */
+    int64_t inlined; /* number of inlined functions that were added */
 } sj_late_symbols;
 
 /* Adds the names and lines of an ELF file to the functions of modules with its build-id, in one

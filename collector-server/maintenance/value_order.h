@@ -4,9 +4,9 @@
 
 #include <sqlite3.h>
 
-/* Compares two values as an index with the collation BINARY orders them. Returns a negative
- * number, 0, or a positive one. An integer and a floating-point number are compared as doubles.
- * Thread-safe for values of different threads. */
+/* Compares two values as an index with the collation BINARY orders them. Returns a negative number,
+ * 0, or a positive number. Unlike SQLite, compares an integer and a floating-point number as
+ * doubles, which may round the integer. Thread-safe for values of different threads. */
 int sj_value_compare(sqlite3_value *a, sqlite3_value *b);
 
 #endif

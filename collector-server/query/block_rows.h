@@ -9,14 +9,14 @@
 #include "proto/block/block.h"
 #include "proto/callgraph/outline.h"
 
-#define SJ_ROW_NO_PARENT UINT32_MAX /* the caller is not a row of the block: see `parents` */
+#define SJ_ROW_NO_PARENT UINT32_MAX /* the caller is not a row of the block; see `parents` */
 
 /* A reference to a call. Possible values:
  * - SJ_NO_CALL.
  * - A row of the block.
  * - SJ_CALL_OF_FRAME + depth: the call that was open at this depth at the start of the block.
- * - SJ_CALL_BELOW_FRAME + depth: of the calls with a smaller depth that were open at the start of
- *   the block, the innermost one that had not ended its stack frame by a tail call. */
+ * - SJ_CALL_BELOW_FRAME + depth: a call that was open at the start of the block: the innermost with
+ *   a smaller depth whose stack frame had not ended by a tail call. */
 typedef uint32_t sj_row_call;
 #define SJ_NO_CALL UINT32_MAX
 #define SJ_CALL_OF_FRAME (UINT32_C(1) << 31)

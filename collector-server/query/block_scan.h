@@ -23,7 +23,8 @@
 
 enum { SJ_SCAN_MAX_FUNCTIONS = 8, SJ_SCAN_MAX_LONG_CALLS = 4096 };
 
-/* The wanted calls. Ranges include their ends. sj_scan_everything is the filter for all calls. */
+/* The wanted calls. Each range includes its first and its last value. sj_scan_everything is the
+ * filter for all calls. */
 typedef struct sj_scan_filter {
     int64_t first_session, last_session;
     int64_t first_stream, last_stream;
@@ -37,10 +38,10 @@ typedef struct sj_scan_filter {
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
-    const int64_t *functions; /* instead of `function_id`: any of these, sorted; borrowed */
+    /* NULL, or the wanted function_ids, sorted, instead of `function_id`; borrowed */
+    const int64_t *functions;
     size_t function_count;
-    /* Conditions for the caller of the scan, which tests each row: the scan skips no block for
-     * them. */
+    /* The scan ignores these conditions. Its caller tests each row for them. */
     bool by_parent;
     int64_t parent_id;
     bool by_caller;
@@ -49,7 +50,7 @@ typedef struct sj_scan_filter {
 
 extern const sj_scan_filter sj_scan_everything;
 
-/* True if the filter wants calls of a function. An unknown function (0) matches only a filter
+/* True if the filter wants calls of a function. The function_id 0 (unknown) matches only a filter
  * without by_function. */
 bool sj_scan_filter_matches(const sj_scan_filter *filter, int64_t function_id);
 
@@ -127,13 +128,14 @@ typedef struct sj_block_scan {
     int64_t *function_ids;  /* by dictionary entry; 0: unknown */
     bool *function_matches; /* by dictionary entry: the filter wants the function */
     size_t dictionary_capacity;
-    /* With a minimum duration: candidates for it among the calls that ended in a later block than
-     * they began. Their numbers in the stream. */
+    /* With a minimum duration: numbers in the stream of calls that ended in a later block than they
+     * began, and that may last that long. */
     uint64_t *long_calls;
     size_t long_count;
     bool long_overflow; /* too many candidates: any block may hold one */
-    /* With an earliest end: `outlasted` is the first call of the block that contains that time. The
-     * array has the calls of earlier blocks that end then or later. Numbers in the stream. */
+    /* With an earliest end: `outlasted` is the number in the stream of the first call of the block
+     * that contains that time. `outlasting_calls` has the numbers of the calls of earlier blocks
+     * that end at that time or later. */
     uint64_t outlasted;
     uint64_t *outlasting_calls;
     size_t outlasting_count;
@@ -161,8 +163,9 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 /* Adds a warning that the calls of the current block are missing, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
 
-/* Writes the call at `depth` that was open at the start of the block to `frame`. Reads deep frames
- * from stack blocks. Returns SQLITE_NOTFOUND if the frame is missing. */
+/* Writes the call at `depth` that was open at the start of the block to `frame`. Reads the
+ * outermost frames of a deep stack from DEEP_FRAMES blocks. Returns SQLITE_NOTFOUND if the frame is
+ * missing. */
 int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame);
 
 /* Returns an upper bound of the number of calls of a block that are open at the same time. The

@@ -1,9 +1,10 @@
 /* Block sums: totals of the calls of one block by function. A query that adds up many blocks needs
  * only these. A cache can store them (sums_cache.h), so that a block is decoded once.
  *
- * The sums are over the calls that began and ended in the block, inside the scan's window. They do
- * not consider that calls of earlier blocks are open at the start of the block. Calls of the same
- * function are nested in such a call until it ends; `ends` has the data to correct that. */
+ * The sums are over the calls that began and ended in the block, and began in the scan's window.
+ * They do not consider calls of earlier blocks that are open at the start of the block. Until such
+ * a call ends, the block's calls of its function are nested in it. `ends` has the data to subtract
+ * the times of these nested calls. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 
@@ -31,14 +32,17 @@ typedef struct sj_open_sum {
 typedef struct sj_block_sums {
     sj_block_place place;
     uint32_t open_depth; /* number of calls that are open at the start of the block */
-    /* number of open calls in stack blocks; these are the outermost calls, and their numbers in the
-     * stream are not known here */
+    /* number of these calls that are in DEEP_FRAMES blocks: the outermost calls, whose numbers in
+     * the stream are not known here */
     uint32_t stack_frames;
-    uint64_t *frames; /* numbers in the stream of the other calls open at the start */
-    /* For each call open at the start that ended in the block, innermost first: the ticks of its
-     * function's calls in the block up to that end, without nested calls. */
+    uint64_t *frames; /* numbers in the stream of the inline frames, which are open at the start */
+    /* One element for each call that was open at the start and ended in the block, innermost first.
+     * The element is a sum of durations in ticks. The sum has the calls of the same function that
+     * began and ended in the block before this end, without nested calls. */
     uint64_t *ends;
-    bool has_all_ends;     /* false: the functions of some of these calls are unknown */
+    /* false: some of the ended calls are in DEEP_FRAMES blocks. Only `carried` of
+     * sj_block_summer_add knows their functions, so a cache must not store the sums. */
+    bool has_all_ends;
     uint32_t *functions;   /* session-wide ids */
     sj_function_sum *sums; /* parallel to `functions` */
     sj_open_sum *open;     /* calls of the block that are open at its end, outermost first */
@@ -61,10 +65,10 @@ typedef struct sj_block_summer {
 void sj_block_summer_deinit(sj_block_summer *summer);
 
 /* Fills `sums` from the block that a scan (SJ_SCAN_SUMS) has decoded. `carried` are the counted
- * calls of earlier blocks that are open at its start, outermost first. They have the functions of
- * calls in stack blocks. Returns SQLITE_OK or SQLITE_NOMEM. Returns SJ_SCAN_CONTRADICTION if the
- * events contradict each other: then the warnings name the block, and `sums` covers the events
- * before. */
+ * calls of earlier blocks that are open at its start, outermost first. They tell the functions of
+ * the open calls in DEEP_FRAMES blocks. Returns SQLITE_OK or SQLITE_NOMEM. Returns
+ * SJ_SCAN_CONTRADICTION if the events contradict each other: then the warnings name the block, and
+ * `sums` covers only the events before the contradiction. */
 int sj_block_summer_add(sj_block_summer *summer, sj_block_scan *scan, const sj_open_sum *carried,
                         size_t carried_count, sj_block_sums *sums);
 

@@ -1,5 +1,5 @@
 /* Call groups: sums of calls, grouped by up to SJ_GROUP_KEYS numbers, in bounded memory. Used by
- * group_table.c. The number of a group does not change. Not thread-safe. */
+ * group_table.c. A group keeps its number until sj_call_groups_clear. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALL_GROUPS_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALL_GROUPS_H
 
@@ -32,7 +32,7 @@ enum {
 
 typedef struct sj_call_group {
     uint64_t calls; /* calls that ended */
-    uint64_t open;  /* calls that did not */
+    uint64_t open;  /* calls that did not end */
     int64_t duration_ns, self_ns, min_ns, max_ns;
     sj_histogram durations;      /* nanoseconds; empty unless histograms are requested */
     int64_t keys[SJ_GROUP_KEYS]; /* unused keys are 0 */

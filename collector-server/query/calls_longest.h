@@ -1,18 +1,21 @@
 /* Rows of `calls` sorted by duration, longest first, for ORDER BY duration_ns DESC.
  *
  * Such a query mostly wants a few rows, but SQLite does not pass its LIMIT to a table in a join. So
- * the rows are found in passes. Sort all blocks by their longest call, longest first. The first
- * pass returns the calls that are at least as long as the longest call of the sixteenth block. Each
- * further pass uses eight times as many blocks. A pass reads only blocks that may hold such calls,
- * and keeps at most SJ_LONGEST_MAX_ROWS rows. If there are more, SQLite sorts the remaining rows.
- */
+ * the rows are found in passes. The blocks are sorted by their longest call, longest first. The
+ * first pass returns the calls that are at least as long as the longest call of block 16 (from 0).
+ * Each further pass uses eight times as many blocks. A pass that would use a quarter of all blocks
+ * is the last: it reads all of them. A pass reads only blocks that may hold such calls.
+ *
+ * A pass keeps at most SJ_LONGEST_MAX_ROWS rows, the longest. If the last pass found more, or too
+ * many rows are equally long, SQLite sorts the remaining rows. Rows without a duration come last,
+ * also from SQLite. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/function_groups.h"
 
-enum { SJ_LONGEST_MAX_ROWS = 1 << 17 }; /* held at once */
+enum { SJ_LONGEST_MAX_ROWS = 1 << 17 }; /* rows in memory */
 
 /* The scan that finds the rows. */
 typedef struct sj_longest_source {
@@ -46,7 +49,7 @@ typedef struct sj_calls_longest {
     size_t blocks;    /* number of blocks for the next pass; 0: no further pass */
     int64_t given_ns; /* passes have returned all calls that are at least this long */
     size_t max_rows;  /* SJ_LONGEST_MAX_ROWS; less in tests */
-    char *plan;       /* copies of the source's, for `remaining` */
+    char *plan;       /* this and `arguments`: copies of those of the source, for `remaining` */
     sqlite3_value **arguments;
     sqlite3_stmt
         *remaining; /* the rows that SQLite sorts; columns by `positions`; NULL: none yet */

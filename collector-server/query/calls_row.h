@@ -23,8 +23,8 @@ static inline int64_t sj_calls_id(const sj_calls_row *at, uint64_t index)
     return (int64_t)sj_call_id_of((uint64_t)at->scan->stream_id, index);
 }
 
-/* Return the time of the entry and of the end, since the session's start. The rows must have
- * times. */
+/* sj_calls_start_ns returns the time of a row's entry, and sj_calls_end_ns the time of its end,
+ * since the session's start. The rows must have times. */
 static inline int64_t sj_calls_start_ns(const sj_calls_row *at, size_t row)
 {
     return sj_scan_ns(&at->scan->session, at->scan->rows.starts[row]);
@@ -35,8 +35,8 @@ static inline int64_t sj_calls_end_ns(const sj_calls_row *at, size_t row)
     return sj_scan_ns(&at->scan->session, at->scan->rows.ends[row]);
 }
 
-/* Return the call id and the function_id of a row's caller. Return SJ_CALLS_NO_VALUE if there is no
- * caller or it is unknown. */
+/* sj_calls_parent returns the call id of a row's caller, and sj_calls_caller its function_id. Both
+ * return SJ_CALLS_NO_VALUE if there is no caller or it is unknown. */
 int64_t sj_calls_parent(sj_calls_row *at, size_t row);
 int64_t sj_calls_caller(sj_calls_row *at, size_t row);
 

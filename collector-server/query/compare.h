@@ -15,12 +15,13 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_SAME,   /* certainly a change of less than least_effect */
     SJ_COMPARE_SLOWER, /* certainly slower, by least_effect or more */
     SJ_COMPARE_FASTER,
-    /* too few sessions; too much noise; the tests disagree; no call ended on one side; or neither
-     * set has calls */
+    /* too few sessions; too much noise; the tests disagree; no call ended on one side; neither set
+     * has calls; or the difference is below twice the error of estimated times */
     SJ_COMPARE_INCONCLUSIVE,
-    SJ_COMPARE_ADDED,    /* called in B only; row 0: A has no calls */
-    SJ_COMPARE_REMOVED,  /* called in A only; row 0: B has no calls */
-    SJ_COMPARE_MINOR,    /* not judged: the share of the time is below least_share */
+    SJ_COMPARE_ADDED,   /* called in B only; row 0: A has no calls */
+    SJ_COMPARE_REMOVED, /* called in A only; row 0: B has no calls */
+    /* not judged: no call ended, or the share is below least_share on both sides */
+    SJ_COMPARE_MINOR,
     SJ_COMPARE_UNMATCHED /* has no name, and no function of the other side's build has its code */
 } sj_compare_verdict;
 
@@ -42,9 +43,11 @@ const char *sj_compare_verdict_name(sj_compare_verdict verdict, sj_compare_of of
 
 typedef struct sj_compare_options {
     sj_compare_of of;
-    double least_effect; /* smallest change of interest, as share of the row's time; 0: 0.02 */
-    double least_share;  /* rows with a smaller share of all self time are not judged; 0: 0.005 */
-    bool tree;           /* rows are call paths instead of functions */
+    /* smallest change of interest, as share of the row's time, CPU time or bytes; 0: 0.02 */
+    double least_effect;
+    /* rows with a smaller share of all self time, CPU time or bytes are not judged; 0: 0.005 */
+    double least_share;
+    bool tree; /* rows are call paths instead of functions */
 } sj_compare_options;
 
 /* One side of a comparison. Both sides may share a connection. */
@@ -60,8 +63,9 @@ typedef enum sj_compare_by {
 } sj_compare_by;
 
 typedef struct sj_compare_test {
-    /* B / A, and its confidence interval, adjusted like the p-value. 0: A is 0, unknown, or too few
-     * sessions for an interval. */
+    /* B / A, and its confidence interval, adjusted like the p-value. All three are 0 if A is 0 or
+     * the row was not tested. ratio_low and ratio_high are 0 if there are too few sessions for an
+     * interval. */
     double ratio, ratio_low, ratio_high;
     double p_value, p_adjusted; /* 1: not tested. Adjusted: for the number of tested rows */
 } sj_compare_test;
@@ -73,17 +77,18 @@ typedef struct sj_compare_row {
     int64_t function_id[2]; /* in each side's database; 0: not called there */
     uint32_t sessions[2];   /* number of samples in which calls ended */
     double calls[2];        /* means over all samples of the side */
-    double total_ns[2];     /* medians over all samples of the side, as for the next members */
-    double self_ns[2];
-    double typical_ns[2]; /* self time without disturbances */
+    double total_ns[2];     /* medians over all samples of the side */
+    double self_ns[2];      /* medians over all samples of the side */
+    double typical_ns[2];   /* medians of the self time without disturbances */
     /* Largest standard error of a sample's time. 0: all calls were timed. Else calls were counted
      * without a clock, and the error is in proportion to the row's share of the function's
      * calls. */
     double error_ns[2];
-    double costs[2]; /* medians of the measure, if it is not time */
-    double least_calls[2], most_calls[2];
-    /* Calls per session of B divided by calls per session of A, if both are exact. 0 if a call was
-     * lost, if sessions of a side differ, or if a side has fewer than 4. */
+    double costs[2];                      /* medians of the measure, if it is not time */
+    double least_calls[2], most_calls[2]; /* fewest and most calls of a sample of the side */
+    /* Calls per sample of B divided by calls per sample of A. 0 if A has no calls, or a call was
+     * lost. Also 0 if the number differs between the samples of a side, or a side has fewer than 4
+     * samples. */
     double calls_ratio;
     double compared[2]; /* the medians that the verdict compares: of self_ns, typical_ns or costs */
     /* The fewest sessions per side with which a row can be decided. Row 0 has the number for the
@@ -101,7 +106,7 @@ typedef struct sj_compare sj_compare;
 
 /* Reads both sets and judges all rows. Blocks on the database. Fails with:
  * - SJ_EINVAL or SJ_ENOTFOUND: a set cannot be read (session_set.h).
- * - SJ_ENOTFOUND: the measure was not measured, or a session has calls but no sums of them.
+ * - SJ_ENOTFOUND: the measure was not measured, or a session has calls, but their sums are missing.
  * - SJ_EUNSUPPORTED: a set has marks, and call paths, CPU time or memory are compared.
  * - SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_compare_run(const sj_compare_side sides[2],
@@ -121,11 +126,13 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
 int64_t sj_compare_folded_calls(const sj_compare *compare, int side);
 
 /* Writes to `*share` how much of the time of functions without names was matched by code: the lower
- * share of both sides. Returns false if there are none, or if both sides have the same builds. */
+ * share of both sides. Returns false if there are no such functions, or if both sides have the same
+ * builds. */
 bool sj_compare_matched_share(const sj_compare *compare, double *share);
 
 /* True if functions cannot be compared, because the programs have no symbols. Then the share of
- * sj_compare_matched_share is below a half, and unmatched functions take a tenth of all time. */
+ * sj_compare_matched_share is below a half, and unmatched functions take at least a tenth of all
+ * time. */
 bool sj_compare_is_stripped(const sj_compare *compare);
 
 #endif

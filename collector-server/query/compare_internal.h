@@ -11,7 +11,7 @@ enum sj_compare_measure {
     SJ_MEASURE_TOTAL,
     SJ_MEASURE_SELF,
     SJ_MEASURE_TYPICAL, /* self time without disturbances (typical.h) */
-    SJ_MEASURE_COST,    /* CPU time or bytes, if the comparison is about them */
+    SJ_MEASURE_COST,    /* CPU time or bytes, if the comparison is about CPU time or memory */
     SJ_MEASURES
 };
 
@@ -40,7 +40,8 @@ static inline double *sj_compare_value(const sj_compare *compare, size_t row, si
     return &compare->values[(row * compare->samples + sample) * SJ_MEASURES + (size_t)measure];
 }
 
-/* Finds the row of a key below a parent, or adds it. Fails with SJ_ENOMEM. */
+/* Writes the number of the row with this key and parent to `*number`. Adds the row if it is new.
+ * Fails with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent, uint64_t key,
                                            uint32_t *number);
 

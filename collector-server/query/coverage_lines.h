@@ -9,7 +9,7 @@ typedef struct sj_lines_row {
     const char *name; /* FILE or FILE:LINE */
     int64_t lines;
     int64_t unknown; /* lines for which no session recorded whether they were entered */
-    int64_t entered;
+    int64_t entered; /* lines that were entered */
     /* lines that were not entered, as "3, 7-9"; NULL: none, or the row is a line */
     const char *missing;
 } sj_lines_row;

@@ -41,16 +41,17 @@ typedef struct sj_group_walk {
 } sj_group_walk;
 
 /* sj_group_walk_open initializes a walk. sj_group_walk_close frees it; it is safe on a zeroed walk.
- * sj_group_walk_start removes all groups and copies the question, except asked->values, which it
- * only reads. They return SQLite result codes. */
+ * sj_group_walk_start removes all groups and copies `*asked`. It does not copy the values that
+ * asked->values points to, and reads them only during the call. sj_group_walk_open and
+ * sj_group_walk_start return SQLite result codes. */
 int sj_group_walk_open(sj_group_walk *walk, sqlite3 *database);
 void sj_group_walk_close(sj_group_walk *walk);
 int sj_group_walk_start(sj_group_walk *walk, sqlite3 *database, const sj_group_question *asked);
 
 /* Adds the calls of the current block of a scan (SJ_SCAN_SUMS). If the block's events contradict
- * each other, adds the calls before, and the warnings name the block. Returns SQLITE_OK,
- * SQLITE_NOMEM, SQLITE_FULL if there are too many groups or histograms, or an error of the
- * database. */
+ * each other, adds the calls before the contradiction, and the warnings name the block. Returns
+ * SQLITE_OK, SQLITE_NOMEM, SQLITE_FULL if there are too many groups or histograms, or an error of
+ * the database. */
 int sj_group_walk_add(sj_group_walk *walk, sj_block_scan *scan);
 
 #endif

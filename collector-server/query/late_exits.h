@@ -1,6 +1,6 @@
-/* Late exits: the ends of calls that were open at the end of their block. A later block has them in
- * a list (deferred_exits.h). One stream's exits are kept in memory, so that a cursor decodes each
- * list once. A call that is in no list never ended. */
+/* Late exits: the ends of calls that were open at the end of their block. The block in which such a
+ * call ended lists its end (deferred_exits.h). One stream's exits are kept in memory, so that a
+ * cursor decodes each list once. A call that is in no list never ended. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 #define SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 
@@ -10,7 +10,8 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Maximum number of exits in memory (about 60 MB). If there are more, each search reads lists. */
+/* Maximum number of exits in memory (about 60 MB). If a stream has more, each search reads the
+ * lists again. */
 enum { SJ_LATE_EXITS_MAX = 1 << 20 };
 
 /* All zero: empty and not open. Not thread-safe. */
@@ -18,14 +19,14 @@ typedef struct sj_late_exits {
     sqlite3_stmt *lists;  /* reads all lists of the stream, from a block on */
     sqlite3_stmt *search; /* reads the lists that may have a call of a range */
     int64_t stream_id;
-    int64_t first_call; /* `lists` began at the first block with this or a later first call */
-    bool started;       /* `lists` reads the lists of `stream_id` */
-    bool complete;      /* every list from `first_call` on was read */
-    bool full;          /* the stream has more than max_exits exits */
-    unsigned restarts;  /* number of restarts in this stream, for an earlier block */
-    size_t max_exits;   /* SJ_LATE_EXITS_MAX; less in tests */
-    uint64_t lists_read;
-    sj_hash_map places; /* number of the call in the stream to index in `exits` */
+    int64_t first_call;  /* `lists` reads the lists of blocks whose first call is this or later */
+    bool started;        /* `lists` reads the lists of `stream_id` */
+    bool complete;       /* every list from `first_call` on was read */
+    bool full;           /* the stream has more than max_exits exits */
+    unsigned restarts;   /* number of restarts of `lists` in this stream, for an earlier block */
+    size_t max_exits;    /* SJ_LATE_EXITS_MAX; less in tests */
+    uint64_t lists_read; /* number of lists read; for tests */
+    sj_hash_map places;  /* number of the call in the stream to index in `exits` */
     sj_deferred_exit *exits;
     size_t count, capacity;
 } sj_late_exits;

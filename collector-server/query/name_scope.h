@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-/* Returns the length of the class in `name`, with its template arguments, and writes its start to
- * `*start`. Returns 0 if there is no class. */
+/* Returns the length of the class's name in `name`, with its namespace or package and its template
+ * arguments. Writes the start of the class's name to `*start`. Returns 0 if there is no class. */
 size_t sj_name_class_bytes(const char *name, const char **start);
 
-/* Returns the length of the namespace or package at the start of a class of `bytes` bytes, 0 if
- * there is none. */
+/* Returns the length of the namespace or package at the start of a class's name, as
+ * sj_name_class_bytes returns it. Returns 0 if there is none. */
 size_t sj_name_namespace_bytes(const char *class_start, size_t bytes);
 
 #endif

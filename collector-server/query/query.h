@@ -6,6 +6,14 @@
  *   call_groups(keys)              sums by session, thread, caller, time, ... (group_table.c)
  *   descendants(call_id)           all calls inside a call, in order of entry (lineage_table.c)
  *   ancestors(call_id)             all calls that contain a call, innermost first
+ *   siblings(call_id)              all calls that the caller of a call made (statement_table.c)
+ *   sequence(call_id, call_id)     the calls that began between two calls (statement_table.c)
+ *   contains(session, a, b)        calls of a function that contain calls of another one
+ *                                  (overlap_table.c)
+ *   intervals_intersect(session, a, b)
+ *                                  pairs of calls of two functions that ran at the same time
+ *   concurrency(session)           how many calls ran at once (concurrency_table.c)
+ *   coverage(sessions)             functions or lines that were entered (coverage_table.c)
  *   call_tree(session)             call paths, depth first (tree_table.c)
  *   open_paths(session)            open calls of each call path (open_paths_table.c)
  *   open_now(session)              calls that are open at the end of the stored data
@@ -44,7 +52,7 @@ SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cach
 SJ_MUST_CHECK sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums,
                                              sqlite3 **database, sj_error *error);
 
-/* Like sj_query_open_reader, without a cache. */
+/* Calls sj_query_open_reader without a cache. */
 SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **database,
                                                 sj_error *error);
 

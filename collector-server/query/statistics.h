@@ -35,9 +35,9 @@ SJ_MUST_CHECK sj_status sj_rank_shift(const double *a, size_t a_count, const dou
 size_t sj_rank_needed(size_t tests, double level);
 
 /* Replaces each of `count` p-values by its Holm-adjusted p-value. If no tested difference is real,
- * the chance that any adjusted p-value is at most 0.05 is at most 5 %. Writes adjusted p-value /
- * p-value to `factors` (`count` elements), before the adjusted p-value is limited to 1. No p-value
- * may be 0. Returns SJ_ENOMEM if out of memory. */
+ * the chance that any adjusted p-value is at most 0.05 is at most 5 %. Writes to each of the
+ * `count` elements of `factors` the adjusted p-value divided by the original one. In this quotient,
+ * the adjusted p-value may exceed 1. No p-value may be 0. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_adjust_holm(double *p_values, double *factors, size_t count);
 
 /* Sorts `values` and returns their median; 0 if `count` is 0. */

@@ -13,8 +13,8 @@ typedef struct sj_sums_cache sj_sums_cache;
 sj_sums_cache *sj_sums_cache_new(size_t most_bytes);
 void sj_sums_cache_free(sj_sums_cache *cache); /* NULL is allowed */
 
-/* Returns the sums of the block at `place`, or NULL if the cache lacks them. The caller returns the
- * sums with sj_sums_cache_release; they stay valid until then. */
+/* Returns the sums of the block at `place`, or NULL if the cache lacks them. The sums stay valid
+ * until the caller calls sj_sums_cache_release. */
 const sj_block_sums *sj_sums_cache_hold(sj_sums_cache *cache, const sj_block_place *place);
 void sj_sums_cache_release(sj_sums_cache *cache, const sj_block_sums *sums);
 

@@ -40,7 +40,7 @@ int sj_table_disconnect(sqlite3_vtab *base);
 
 /* xBestIndex of a table function. Sets bit i of idxNum if argument i is given. xFilter receives the
  * given arguments in the order of their columns. Returns SQLITE_CONSTRAINT if a required argument
- * is missing. */
+ * is missing, or if SQLite does not know an argument's value yet. */
 int sj_table_use_arguments(sqlite3_vtab *base, sqlite3_index_info *info);
 
 /* Initializes the sqlite3_module of a file that defines open_cursor, close_cursor, filter_rows,

@@ -34,7 +34,7 @@ typedef struct sj_tree_row {
     int64_t left_ns; /* start of the path on the axis of the table flame */
     int64_t open_calls;
     int64_t depth;
-    bool is_rare;                       /* not a path: stands for the caller of folded paths */
+    bool is_rare;                       /* not a path: a root that is the caller in folded paths */
     uint32_t rank;                      /* rank of the function's name among all names */
     uint32_t cost;                      /* 1 + index in `costs`; 0: not measured */
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
@@ -54,8 +54,8 @@ void sj_tree_rows_deinit(sj_tree_rows *tree); /* safe on a zeroed tree */
 /* Removes all rows and adds the root. Returns false if out of memory. */
 bool sj_tree_rows_begin(sj_tree_rows *tree);
 
-/* Appends a row, whose path_id must be greater than those before. Returns false if out of
- * memory. */
+/* Appends a row. Its path_id must be greater than that of every earlier row. Returns false if out
+ * of memory. */
 bool sj_tree_rows_add(sj_tree_rows *tree, const sj_tree_row *row);
 
 /* sj_tree_rows_add_cost adds `cost` to the costs of a row, and returns false if out of memory.
@@ -72,8 +72,8 @@ uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id);
 uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
                                   int64_t function_id);
 
-/* Make a tree from the paths of `tree` and write it to `derived`, which must be zeroed or a tree.
- * `functions` is a set of function_ids: the keys, with `sub` 0.
+/* Both functions make a tree from the paths of `tree` and write it to `derived`, which must be
+ * zeroed or a tree. The keys of `functions` are function_ids; their `sub` is 0.
  *
  * In the tree of sj_tree_rows_callees, the first level has the functions of the set, and below each
  * path are its callees. In the tree of sj_tree_rows_callers, the first level has the functions,
@@ -81,7 +81,7 @@ uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32
  * function on the first level that came through that caller. The time of recursive calls counts
  * once.
  *
- * Return false if out of memory, or if the tree would have more than SJ_MOST_PATHS rows. */
+ * Both return false if out of memory, or if the tree would have more than SJ_MOST_PATHS rows. */
 bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions,
                           int64_t session_id, sj_tree_rows *derived);
 bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions,

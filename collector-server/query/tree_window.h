@@ -20,8 +20,8 @@ void sj_tree_window_deinit(sj_tree_window *window); /* safe on a zeroed window *
 
 /* Adds the calls of a stream that began in [from_ns, to_ns) to `tree`. A caller that began before
  * from_ns gets a row without calls. The self time of such a caller or of an open call can be
- * negative, because its callees' time is subtracted. Returns SQLITE_OK, or SQLite's error. Blocks
- * on the database. */
+ * negative, because its callees' time is subtracted. Skips blocks that contradict themselves; the
+ * warnings name them. Returns SQLITE_OK, or SQLite's error. Blocks on the database. */
 int sj_tree_window_add(sj_tree_window *window, sj_query_state *state, sj_tree_rows *tree,
                        int64_t session_id, int64_t stream_id, int64_t from_ns, int64_t to_ns);
 

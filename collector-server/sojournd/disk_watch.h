@@ -9,7 +9,7 @@ typedef enum sj_disk_state { SJ_DISK_FREE, SJ_DISK_SHORT, SJ_DISK_FULL } sj_disk
 
 typedef struct sj_disk_watch {
     const char *path;       /* a file on the disk; borrowed */
-    uint64_t reserve_bytes; /* the disk counts as full below this; 0: no warnings */
+    uint64_t reserve_bytes; /* the disk counts as full if fewer bytes are free; 0: no warnings */
     sj_disk_state state;    /* the last reported state */
 } sj_disk_watch;
 
@@ -17,8 +17,9 @@ typedef struct sj_disk_watch {
  * read. */
 uint64_t sj_disk_free_bytes(const char *path);
 
-/* Writes a message to `text` if the state differs from the last reported one. Returns true if it
- * did. The disk is short below four times the reserve, and full below the reserve. */
+/* Computes the state from `free_bytes`: SJ_DISK_FULL below the reserve, SJ_DISK_SHORT below four
+ * times the reserve. If the state differs from the last reported state, writes a message to `text`
+ * and returns 1. Otherwise returns 0. */
 int sj_disk_watch_check(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity);
 
 #endif

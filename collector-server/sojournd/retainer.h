@@ -8,9 +8,9 @@
 
 typedef struct sj_retainer sj_retainer;
 
-/* Finishes interrupted removals, and then applies `rules` (copied) every `period_s` seconds on
- * its own connection. `path` must exist. Returns SJ_ENOMEM, SJ_EIO, or an error of
- * sj_database_open. */
+/* Starts the thread. At once, and then every `period_s` seconds, the thread finishes interrupted
+ * removals and applies `rules` (copied) on its own connection. It logs errors and continues. `path`
+ * must exist. Returns SJ_ENOMEM, SJ_EIO, or an error of sj_database_open. */
 SJ_MUST_CHECK sj_status sj_retainer_start(const char *path, const sj_retention_rule *rules,
                                           size_t rule_count, unsigned period_s,
                                           sj_retainer **retainer, sj_error *error);

@@ -17,9 +17,10 @@ typedef struct sj_block_verdict {
     int64_t session_id; /* this and the next two fields are 0 if the row cannot be read */
     int64_t stream_id;
     int64_t calls;
-    bool is_marked; /* an earlier check found a fault in the block */
+    bool is_marked; /* an earlier check has marked the block as faulty (blocks.quarantined) */
     bool has_bytes; /* the check read the bytes of the block */
-    /* The bytes of the block or of its stack are in a file that cannot be read now. */
+    /* The bytes of the block or of its stack are in a file that cannot be read now. Then `fault`
+     * says so, too. */
     bool is_away;
     const char *fault; /* a sentence, valid until the next check; NULL if there is none */
 } sj_block_verdict;

@@ -31,17 +31,17 @@ SJ_MUST_CHECK sj_status sj_block_files_new(sqlite3 *database, const char *schema
                                            sj_block_files **files);
 void sj_block_files_free(sj_block_files *files); /* NULL is allowed */
 
-/* Returns the bytes of a block in `*bytes`: `data` if it is not NULL, else the bytes that
- * `storage` names. Bytes from a file stay valid until the next call.
+/* Returns the bytes of a block in `*bytes`: `data` if it is not NULL, else the bytes that `storage`
+ * names. Bytes from a file stay valid until the next call.
  *
  * Returns SJ_EIO if `storage` names no file, or the file is missing or too short. Returns
- * SJ_ECORRUPT if the checksum differs. The sentence names the file and the session. Returns
+ * SJ_ECORRUPT if the checksum differs. The message names the file and the session. Returns
  * SJ_ENOTFOUND if the block has no bytes, and SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_files_get(sj_block_files *files, const char *storage,
                                            sj_slice data, sj_slice *bytes, sj_error *error);
 
-/* Like sj_block_files_get, with the columns `storage` and `data` of the current row of a
- * statement. */
+/* Calls sj_block_files_get with two columns of the current row of a statement. `storage` and `data`
+ * are their numbers. */
 SJ_MUST_CHECK sj_status sj_block_files_get_columns(sj_block_files *files, sqlite3_stmt *row,
                                                    int storage, int data, sj_slice *bytes,
                                                    sj_error *error);

@@ -1,13 +1,14 @@
 /* The encoding of block outlines in the table block_outlines.
  *
- *   varint version (1) | varint unit | varint count | per call, by rising index:
- *   varint (index - previous; the first: - first_call of the block) |
- *   varint (start - previous; the first: - first_ticks) / unit | varint function |
- *   zigzag varint (depth - previous) | varint 0: open at the end of the block, else
- *   (duration - floor) / unit, and then varint 2 * self / unit, plus 1 and followed by
- *   u8 (ending + 4 * flags) when one of these is not 0
- *
- * Functions are session-wide ids. */
+ *   varint version (1) | varint unit (ticks) | varint count | then for each call, by rising index:
+ *   varint index - previous index (for the first call: - first_call of the block) |
+ *   varint (start - previous start) / unit (for the first call: - first_ticks of the block) |
+ *   varint function (session-wide id) |
+ *   zigzag varint depth - previous depth (for the first call: - 0) |
+ *   varint (duration - floor_ticks) / unit; 0: the call is open at the end of the block, and the
+ *   rest is missing |
+ *   varint 2 * (self time / unit) + b |
+ *   if b is 1: u8 ending + 4 * flags; b is 0 if ending and flags are 0 */
 #ifndef SJ_COLLECTOR_SERVER_STORE_BLOCK_OUTLINE_H
 #define SJ_COLLECTOR_SERVER_STORE_BLOCK_OUTLINE_H
 
@@ -21,7 +22,8 @@ enum {
 };
 
 /* Returns the maximum size in bytes of the outline of a block. Outlines take at most 3 % of the
- * database, keys and rows included. Returns 0 if the block needs no outline. */
+ * database, keys and rows included. Returns 0 if the block gets no outline: it has few calls, too
+ * few bytes, or is not a CALLS block. */
 size_t sj_block_outline_budget(const sj_block_header *header, size_t block_bytes);
 
 typedef struct sj_block_outline {

@@ -1,6 +1,6 @@
-/* Kinds of places that blocks can be moved to. Each kind is a row of one table. A place has an
- * address. Its files are written once, as a whole, and never changed. Thread-safe. The functions
- * block. */
+/* Kinds of places that blocks can be moved to; block_place.c lists them. A place has an address: of
+ * the kind "folder", an absolute path. Its files are written once, as a whole, and never changed.
+ * Thread-safe. The functions block. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_BLOCK_PLACE_H
 #define SJ_COLLECTOR_SERVER_STORE_BLOCK_PLACE_H
 
@@ -24,7 +24,7 @@ typedef struct sj_block_place_kind {
     sj_status (*create)(const char *address, const char *name, sj_place_file *file,
                         sj_error *error);
     sj_status (*append)(const sj_place_file *file, sj_slice bytes, sj_error *error);
-    /* Returns once the file and its name survive a power failure. */
+    /* Writes the file and its name to the disk, so that they survive a power failure. */
     sj_status (*keep)(const char *address, const sj_place_file *file, sj_error *error);
     sj_status (*open)(const char *address, const char *name, sj_place_file *file, sj_error *error);
     /* Reads exactly `size` bytes. Returns SJ_EIO if the file has fewer. */

@@ -8,6 +8,7 @@
 
 enum {
     SJ_COST_COLUMNS = 7, /* cpu_ns and the columns that follow it */
+    /* maximum size that sj_cost_state_write appends */
     SJ_COST_STATE_BYTES = 10 * (2 + 2 * SJ_COSTS)
 };
 
@@ -22,11 +23,11 @@ typedef struct sj_cost_columns {
 void sj_cost_columns_of_path(const sj_path_cost *sums, sj_cost_columns *columns);
 
 /* Fills in the columns of a function from the sum over its paths. A call inside a measured call of
- * the same function counts once. `sums` may be NULL. */
+ * the same function adds only its self costs. `sums` may be NULL. */
 void sj_cost_columns_of_function(const sj_path_cost *sums, sj_cost_columns *columns);
 
 /* sj_cost_state_write appends the sums to a path's state. sj_cost_state_read reads them, and
- * returns false if there are none. */
+ * returns false if `reader` is at its end: the path has no measured calls. */
 void sj_cost_state_write(sj_writer *writer, const sj_path_cost *sums);
 bool sj_cost_state_read(sj_reader *reader, sj_path_cost *sums);
 

@@ -1,5 +1,4 @@
-/* Opens the database file: pragmas and migrations. statements.h and the files that use it do
- * everything else. */
+/* Opens the database file, sets its pragmas, and migrates its schema. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_DATABASE_H
 #define SJ_COLLECTOR_SERVER_STORE_DATABASE_H
 
@@ -39,10 +38,10 @@ SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode
  * files beside the database. */
 bool sj_database_lacks_log_files(sqlite3 *database);
 
-/* Opens a file that no user may change as immutable. The schema may be of any version. Creates no
- * files beside it. Returns SJ_EIO if the file's folder can be written, or if the last changes are
- * still in its log. Returns SJ_ENOMEM. The caller closes `*database` with sqlite3_close, also after
- * an error. Blocks. */
+/* Opens a file as immutable, if no user but root may write beside it. The schema may be of any
+ * version. Creates no files beside the file. Returns SJ_EIO if the file's folder can be written, or
+ * if the last changes are still in its log. Returns SJ_ENOMEM. The caller closes `*database` with
+ * sqlite3_close, also after an error. Blocks. */
 SJ_MUST_CHECK sj_status sj_database_open_frozen(const char *path, sqlite3 **database,
                                                 sj_error *error);
 
@@ -71,8 +70,9 @@ SJ_MUST_CHECK sj_status sj_database_check_application(int64_t application, const
                                                       sj_error *error);
 
 /* If `patient`, the connection waits up to five seconds for locks, and retries twice per
- * millisecond. SQLite's own waiting sleeps longer each time; it would miss the pauses that a
- * removal leaves for senders. If not `patient`, a locked database fails at once. */
+ * millisecond. SQLite's own busy handler sleeps longer each time. It would miss the short pauses of
+ * a removal, in which other connections can write. If not `patient`, a locked database fails at
+ * once. */
 void sj_database_set_patience(sqlite3 *database, bool patient);
 
 /* Returns the schema version of this build. */
@@ -82,8 +82,8 @@ int sj_database_version(void);
  * database. Thread-safe. */
 bool sj_database_is_damaged(int result);
 
-/* Converts an SQLite result code to a status: SJ_EFULL, SJ_ENOMEM, SJ_ECORRUPT, SJ_EAGAIN (busy),
- * else SJ_EIO. */
+/* Converts an SQLite result code to a status: SJ_OK for SQLITE_OK, SQLITE_ROW and SQLITE_DONE;
+ * SJ_EFULL, SJ_ENOMEM, SJ_ECORRUPT, SJ_EAGAIN (busy or locked); else SJ_EIO. */
 sj_status sj_database_status(int result);
 
 #endif

@@ -14,9 +14,9 @@ typedef struct sj_database_lock {
 
 /* Locks a database as SQLite does, so that no connection can use it. `name` is an absolute name
  * without symbolic links. Returns SJ_EAGAIN if a connection of any process has the database open
- * with a log, or is writing to it. Returns SJ_EIO if that cannot be found out, as for a file that
- * may not be written, and SJ_ENOMEM. The caller frees `*lock` with sj_database_lock_release, also
- * after an error. Thread-safe. Does not wait. */
+ * with a log, or is writing to it. Returns SJ_EIO if the file cannot be locked, for example because
+ * this user may not write to it. Returns SJ_ENOMEM. The caller frees `*lock` with
+ * sj_database_lock_release, also after an error. Thread-safe. Does not wait. */
 SJ_MUST_CHECK sj_status sj_database_lock_acquire(const char *name, sj_database_lock *lock);
 void sj_database_lock_release(sj_database_lock *lock);
 

@@ -4,7 +4,8 @@
  *   varint (index - previous index) | varint (end_ticks - blocks.first_ticks) | varint self_ticks |
  *   u8 ending | u8 flags | in version 2: varint: 0, or 1 + ticks from its tail call to its end
  *
- * Version 2 is for lists that include a call which ended in a tail call.
+ * Version 2 is for lists with a call that left by a tail call. The previous index of the first call
+ * is 0.
  *
  * If the exit of a call lies in a later block, a reader finds it here without decoding that block.
  * The columns blocks.late_first_call and late_last_call bound the indexes. */
@@ -26,7 +27,8 @@ static inline size_t sj_deferred_exits_bound(size_t count)
 }
 
 /* Writes `count` calls, sorted by rising index, into `output`. Returns SJ_EINVAL if they are not
- * sorted or end before `first_ticks`. Returns SJ_ELIMIT if `output` is too small. */
+ * sorted, or if a call ends before `first_ticks` or before its tail call. Returns SJ_ELIMIT if
+ * `output` is too small. */
 SJ_MUST_CHECK sj_status sj_deferred_exits_encode(const sj_deferred_exit *leaves, size_t count,
                                                  uint64_t first_ticks, uint8_t *output,
                                                  size_t capacity, size_t *size_bytes);

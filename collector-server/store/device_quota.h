@@ -25,18 +25,19 @@ typedef struct sj_quota_use {
     uint8_t device[SJ_SENDER_DEVICE_BYTES];
     sj_quota limit;
     sj_quota used;
-    uint64_t refusals;
-    bool has_changed; /* the row differs */
+    uint64_t refusals; /* refused frames of the day */
+    bool has_changed;  /* the values differ from the stored row */
 } sj_quota_use;
 
 /* Initialise with zeros, except for `usual`. */
 typedef struct sj_device_quotas {
-    sj_quota usual;    /* the quota of a device without one of its own */
+    sj_quota usual;    /* the quota of a device without a quota of its own */
     int64_t day;       /* days since the Unix epoch, UTC */
     bool are_in_use;   /* some device has a quota */
     sj_quota_use *use; /* the devices of the batch */
     size_t count, capacity;
-    sj_quota_use *current; /* sender of the current frame; NULL: it has no quota */
+    /* use of the sender of the current frame; NULL: the sender has no quota */
+    sj_quota_use *current;
 } sj_device_quotas;
 
 /* Begins a batch at the time `realtime_ns`. Call it in a transaction. */
@@ -45,8 +46,8 @@ SJ_MUST_CHECK sj_status sj_device_quotas_begin(sj_device_quotas *quotas, sj_stat
 void sj_device_quotas_deinit(sj_device_quotas *quotas);
 
 /* Selects the sender of the next frame, and refuses the frame if the sender's bytes are used up. A
- * HELLO or a clock offset is never refused: the device needs the first to connect, and does not
- * keep the second. `sender` is NULL for frames of this process, which have no quota. */
+ * HELLO or DEVICE_CLOCK frame is never refused: a device needs HELLO to connect, and does not keep
+ * DEVICE_CLOCK frames. `sender` is NULL for frames of this process, which have no quota. */
 SJ_MUST_CHECK sj_status sj_device_quotas_check(sj_device_quotas *quotas, sj_statements *sql,
                                                const sj_frame_view *frame, const sj_sender *sender,
                                                sj_error *error);

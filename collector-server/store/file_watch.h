@@ -23,10 +23,11 @@ typedef struct sj_file_watch {
     uint32_t log[SJ_FILE_WATCH_LOG_WORDS]; /* changes with each checkpoint */
 } sj_file_watch;
 
-/* Compares the file with the last check, and remembers it. The first check of a zero-initialized
- * watch only remembers. Does nothing for databases without a write-ahead log, and while a
- * checkpoint is running. Does not block. Returns SJ_EIO if the file was overwritten, now and in all
- * later calls. The sentence names `path` and says what to do. */
+/* Compares the file with the state that the last check found, and stores the new state in `watch`.
+ * The first check of a zero-initialized watch only stores the state. Does nothing for databases
+ * without a write-ahead log, and while a checkpoint is running. Does not block. Returns SJ_EIO if
+ * the file was overwritten, now and in all later calls. The message names `path` and says what to
+ * do. */
 SJ_MUST_CHECK sj_status sj_file_watch_check(sj_file_watch *watch, sqlite3 *database,
                                             const char *path, sj_error *error);
 

@@ -10,8 +10,9 @@
  * began with. */
 #define SJ_LOG_BASE_END "-base"
 
-/* True if the log beside `path` belongs to another file. False if it does not, if that cannot be
- * found out, or if a process has the database open. Reads the whole log. Thread-safe. Blocks. */
+/* True if the log beside `path` belongs to another file. False if there is no log, or the log
+ * belongs to the file. Also false if that cannot be found out, or a process has the database open.
+ * Reads the whole log. Thread-safe. Blocks. */
 bool sj_foreign_log_exists(const char *path);
 
 /* Renames a log that belongs to another file to NAME-wal.foreign, or NAME-wal.foreign-2 and so on.
@@ -23,10 +24,11 @@ SJ_MUST_CHECK sj_status sj_foreign_log_set_aside(const char *path, sj_error *err
  * it, because it changes no file. Thread-safe. Blocks. */
 SJ_MUST_CHECK sj_status sj_foreign_log_check(const char *path, sj_error *error);
 
-/* Writes the note, which says which state of the file the current log began with. `noted` are
- * the salts of the log that was noted last, and are updated. Does nothing if the current log has
- * the same salts, or if a checkpoint has already changed the file. `file_name` has no symbolic
- * links. Ignores errors: without the note, fewer foreign logs are found. Blocks. */
+/* Writes the note, which says which state of the file the current log began with. `noted` are the
+ * salts of the log that was noted last, and are updated. Does nothing if the current log has the
+ * same salts, or a checkpoint has already changed the file. Does not overwrite another file that
+ * has the note's name. `file_name` has no symbolic links. Ignores errors: without the note, fewer
+ * foreign logs are found. Blocks. */
 void sj_log_base_note(const char *file_name, const sj_file_watch *watch, uint32_t noted[2]);
 
 /* Deletes the note if the database has no log. Call it after the database is closed. */

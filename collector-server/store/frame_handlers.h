@@ -19,7 +19,8 @@ typedef struct sj_frame_input {
 typedef sj_status sj_frame_apply(sj_store *store, sj_frame_input *frame, sj_error *error);
 
 /* X(type, message): frames whose handlers run in a savepoint, because they write before all is
- * checked. The message names the protobuf descriptor and the function, sj_store_apply_<message>. */
+ * checked. `message` is part of the name of the protobuf descriptor, and of the name of the
+ * handler, sj_store_apply_<message>. */
 #define SJ_FRAME_HANDLERS(X)                                                                       \
     X(HELLO, hello)                                                                                \
     X(SESSION, session)                                                                            \

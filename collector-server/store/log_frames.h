@@ -36,7 +36,7 @@ bool sj_log_header_is_sound(const uint8_t header[SJ_LOG_HEADER_BYTES]);
 bool sj_log_frames_open(const char *path, sj_log_frames *log);
 void sj_log_frames_close(sj_log_frames *log);
 
-/* Reads the next frame. Returns false behind the last valid one, and after a read error. Blocks. */
+/* Reads the next frame. Returns false after the last valid frame, or on a read error. Blocks. */
 bool sj_log_frames_next(sj_log_frames *log, sj_log_frame *frame);
 
 #endif

@@ -1,5 +1,5 @@
-/* Pairs each release with the retain that it balances. An event without a partner explains why an
- * object died too early, or never.
+/* Pairs each release with the retain that it balances. A release without a partner explains why an
+ * object was freed too early; a retain without a partner, why it was never freed.
  *
  * The events of one object do not say which owner they belong to. So pairs are made in order of
  * certainty: first inside one function, then inside one class, then with the nearest earlier

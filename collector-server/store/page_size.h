@@ -5,9 +5,9 @@
 
 #include <sqlite3.h>
 
-/* Gives the file of a finished recording small pages if it is at most 32 MB, and removes its log.
- * It is a single file then, which readers leave as it is. Does nothing if any process has the file
- * open, or if the disk is full. */
+/* Removes the log of a finished recording. If the file is at most 32 MB, also gives it smaller
+ * pages. Afterwards the recording is a single file, and readers create no files beside it. Does
+ * nothing if a process has the file open. Keeps the large pages if the disk is full. */
 void sj_database_pack(const char *path);
 
 /* Gives a packed database its large pages again, before calls are stored in it. Does nothing if

@@ -10,7 +10,7 @@ enum { SJ_SENDER_DEVICE_BYTES = 16, SJ_SENDER_SECRET_BYTES = 32 };
 /* The sender of a frame. A zeroed one is the collector's own process (the embedded collector),
  * which may write everything. */
 typedef struct sj_sender {
-    /* The frame came over a connection from outside; only then the other fields count. */
+    /* The frame came over a connection. If not, the other fields have no meaning. */
     bool is_peer;
     /* The sender showed the token of the device. Without a token, the session's secret decides. */
     bool has_token;

@@ -32,8 +32,8 @@ typedef struct sj_stream_state {
     int64_t first_enter_ns;
     int64_t last_leave_ns;
     uint32_t max_depth;
-    /* Range of the finest timeline steps that blocks added to since the coarser steps were
-     * computed. steps_end 0: none. */
+    /* Range of the finest timeline steps that changed since the coarser steps were computed.
+     * steps_end is behind the last of them; 0: none changed. */
     uint64_t first_step, steps_end;
 } sj_stream_state;
 
@@ -98,7 +98,8 @@ typedef struct sj_session_state {
     bool is_rebuild;           /* the timeline is rebuilt, too (rebuild.c) */
     bool is_borrowed;          /* loaded only to write the aggregates */
     bool write_now;            /* the session has ended: the next commit writes its aggregates */
-    bool is_quarantined;       /* the aggregates could not be computed: see deferred_aggregates.c */
+    /* the aggregates could not be computed: see deferred_aggregates.c */
+    bool is_quarantined;
     uint64_t quarantined_until_ns; /* MONOTONIC time of the next attempt */
     uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
     int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */
@@ -144,8 +145,9 @@ void sj_session_state_free(sj_session_state *state);
 /* Frees the call graph and the aggregates computed from it. */
 void sj_session_drop_graph(sj_session_state *state);
 
-/* Replaces the contents of a state with a newly loaded state of the same session. The state keeps
- * its position in the store. Frees `loaded`. */
+/* Replaces the contents of a state with a newly loaded state of the same session. Keeps the members
+ * that are not in the database, such as the position in the store, `uncounted_blocks` and the
+ * quarantine. Frees `loaded`. */
 void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded);
 
 /* Estimates the memory of a state in bytes. */
@@ -156,7 +158,7 @@ size_t sj_session_state_bytes(const sj_session_state *state);
 SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
                                               sj_error *error);
 
-/* Reads the modules, replacing those that were loaded. */
+/* Reads the modules again, and replaces the modules in `state`. */
 SJ_MUST_CHECK sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state,
                                                 sj_error *error);
 
@@ -177,8 +179,8 @@ SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_sta
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 
-/* Adds what a node gained since its last fold to the aggregates of its function and its edge.
- * Returns SJ_ENOMEM. */
+/* Adds what the sums of a node gained since the previous call to the aggregates of its function and
+ * its edge. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_session_fold_node(sj_session_state *state, uint32_t node);
 
 /* Adds a stored block, which the graph has replayed, to the aggregates of its stream and its
@@ -192,14 +194,15 @@ void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, co
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
-/* Counts what an ended session sent and the database lacks as lost calls of the session. Writes
- * gaps that say where it is missing. Does nothing while the session is being recorded.
+/* Adds the calls that an ended session sent, and that the database lacks, to the session's lost
+ * calls. Writes gaps where they are missing. Does nothing while the session is being recorded.
  * sj_session_flush calls it last (missing_calls.c). Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *state,
                                                 sj_error *error);
 
 /* sj_session_load_slow_calls reads the longest calls back into the graph.
- * sj_session_flush_slow_calls writes those that changed (slowest_calls_rows.c). */
+ * sj_session_flush_slow_calls writes the calls of functions whose longest calls changed
+ * (slowest_calls_rows.c). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
                                                    sj_error *error);
 SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,

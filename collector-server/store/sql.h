@@ -53,10 +53,10 @@ static inline sj_slice sj_sql_blob(sqlite3_stmt *row, int column)
 /* Reads one row. Any status but SJ_OK ends the statement. */
 typedef sj_status sj_sql_row_reader(void *context, sqlite3_stmt *row);
 
-/* Runs a statement, and calls `read_row` with `context` for each row, until it returns another
- * status than SJ_OK. Returns that status. Returns SJ_ENOMEM, SJ_ECORRUPT, SJ_EFULL, SJ_EAGAIN or
- * SJ_EIO if SQLite failed, with its message. `read_row` may be NULL. Blocks. Call it on the
- * connection's thread. */
+/* Runs a statement, and calls `read_row` with `context` for each row, until `read_row` returns
+ * another status than SJ_OK. Then returns that status. Returns SJ_ENOMEM, SJ_ECORRUPT, SJ_EFULL,
+ * SJ_EAGAIN or SJ_EIO if SQLite failed, with its message. `read_row` may be NULL. Blocks. Call it
+ * on the connection's thread. */
 SJ_MUST_CHECK sj_status sj_sql_each(sqlite3 *database, const char *sql, sj_sql_binds binds,
                                     sj_sql_row_reader *read_row, void *context, sj_error *error);
 

@@ -29,8 +29,9 @@ void sj_statements_finalize(sj_statements *statements);
 SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which,
                                     sj_sql_binds binds, sj_error *error);
 
-/* Steps to the next row. Returns SJ_OK, or SJ_ENOTFOUND after the last row, which also resets the
- * statement, or another error. */
+/* Steps to the next row. Returns SJ_OK if there is a row. Otherwise resets the statement and
+ * returns SJ_ENOTFOUND after the last row, SJ_ECORRUPT if a constraint is violated, or another
+ * error. */
 SJ_MUST_CHECK sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error);
 
 /* Binds as sj_sql_bind does, and runs a statement that returns no rows. */
@@ -48,8 +49,9 @@ static inline sqlite3_stmt *sj_sql_row(sj_statements *statements, sj_statement w
 
 void sj_sql_reset(sj_statements *statements, sj_statement which);
 
-/* Each statement NAME has these generated functions. They take a sj_NAME_binds if the statement
- * has parameters. The macros build it from initialisers such as ".session_id = 1".
+/* Each statement NAME has these generated functions. If the statement has parameters, the functions
+ * take a sj_NAME_binds. The macros SJ_RUN, SJ_START, SJ_GET and SJ_FIND make it from initialisers
+ * such as ".session_id = 1".
  *
  *   sj_run_NAME    runs a statement that returns no rows
  *   sj_get_NAME    reads one number as sj_sql_get_number does

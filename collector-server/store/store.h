@@ -6,8 +6,8 @@
  * note to recompute them from the block (deferred_aggregates.c). Frames may come in any order and
  * more than once.
  *
- * A batch is: begin, any number of apply, then commit or rollback. While a call waits, no sender
- * gets a reply. Single-threaded: the ingest's writer thread owns the store. */
+ * A batch is: begin, any number of apply, then commit or rollback. While one of these calls blocks,
+ * no sender gets a reply. Single-threaded: the ingest's writer thread owns the store. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_H
 
@@ -21,14 +21,14 @@
 
 typedef struct sj_store sj_store;
 
-/* the default of collectors: a live view is a second behind */
+/* default of aggregates_delay_ms for collectors: a live view lags one second behind */
 enum { SJ_AGGREGATES_DELAY_MS = 1000 };
 
 typedef struct sj_store_options {
     const char *path;       /* path of the file */
     bool create;            /* create it if it does not exist */
     uint64_t max_bytes;     /* size at which blocks are refused with SJ_EFULL; 0: no limit */
-    uint64_t reserve_bytes; /* free disk space to leave; below it, SJ_EFULL */
+    uint64_t reserve_bytes; /* free disk space below which blocks are refused with SJ_EFULL */
     /* Memory for call graphs; ten times as much for sessions that send large blocks. The aggregates
      * of further sessions are computed from their stored blocks. 0: 24 MB. */
     size_t callgraph_memory_bytes;
@@ -37,8 +37,8 @@ typedef struct sj_store_options {
     /* Number of call paths beyond which the rarest are folded, down to half of it. 0:
      * SJ_PATH_BUDGET. */
     uint32_t path_budget;
-    uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: they
-                                   * never lag */
+    /* how long aggregates may lag behind their blocks; 0: they never lag */
+    uint32_t aggregates_delay_ms;
     /* seconds without a frame after which sessions end as "lost contact"; 0: never */
     uint32_t lost_after_s;
     sj_quota quota; /* the quota of a device that has none of its own, device_quota.h */
@@ -71,8 +71,8 @@ SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 
-/* Makes the batch durable. Only then may its frames be acknowledged. A commit that fails has rolled
- * back. */
+/* Makes the batch durable. Only then may its frames be acknowledged. After an error, the batch is
+ * closed, and its frames must not be acknowledged: it was rolled back, or the file was replaced. */
 SJ_MUST_CHECK sj_status sj_store_commit(sj_store *store, sj_error *error);
 void sj_store_rollback(sj_store *store);
 
@@ -84,12 +84,14 @@ bool sj_store_ends_batch(sj_status status);
 SJ_MUST_CHECK sj_status sj_store_check(sj_store *store, sj_error *error);
 void sj_store_get_counters(const sj_store *store, sj_store_counters *counters);
 
-/* Writes some of the deferred aggregates. If there are none, checkpoints the WAL and vacuums a
- * little. Call it when idle, and again while it returns true. */
+/* Ends silent sessions (lost_after_s), and writes some of the deferred aggregates. If no aggregates
+ * are left, checkpoints the WAL and vacuums a little. Call it when idle, and again while it returns
+ * true. Does nothing in a batch. */
 bool sj_store_maintain(sj_store *store);
 
-/* Writes some of the aggregates that were deferred before this store was opened. Uses at most a
- * tenth of the time. Does nothing if there are none. Call it between batches. */
+/* Writes some of the aggregates that were deferred before this store was opened, if there are any.
+ * Uses at most a tenth of the time for that. Also ends silent sessions (lost_after_s). Call it
+ * between batches. */
 void sj_store_recover(sj_store *store);
 
 /* Returns functions.symbol_key of a function with a name. The key is equal for functions of the
@@ -102,9 +104,9 @@ int64_t sj_store_symbol_key(const char *module_path, const char *name);
 int64_t sj_store_code_key(const char *module_path, uint64_t fingerprint);
 int64_t sj_store_address_key(sj_slice build_id, uint64_t offset);
 
-/* Writes the aggregates that a killed collector had deferred, so that a file left by a crash reads
- * as its blocks say. Leaves a file alone if any process wrote to it in the last seconds. Returns
- * SJ_OK if there is nothing to do, else the errors of sj_store_open. */
+/* Writes the aggregates that a killed collector had deferred, so that queries of a file left by a
+ * crash agree with its blocks. Does not change the file if any process wrote to it in the last
+ * seconds. Returns SJ_OK if there is nothing to do, else the errors of sj_store_open. */
 SJ_MUST_CHECK sj_status sj_store_recover_file(const char *path, sqlite3 *reader, sj_error *error);
 
 /* The initial value of modules.functions_digest. sj_store_digest_function adds a function to it, in

@@ -72,8 +72,10 @@ struct sj_store {
     } arena;
 };
 
-/* Finds a session by the 16 bytes of a message. Returns SJ_ENOTFOUND, naming the session, or
- * SJ_EINVAL if the session belongs to another sender. */
+/* Finds a session by the id in a message, or loads it from the database. Returns SJ_ECORRUPT if the
+ * id does not have 16 bytes. Returns SJ_ENOTFOUND if there is no such session, and SJ_EINVAL if the
+ * session belongs to another sender. The message names the session. Returns SJ_ENOMEM, or an error
+ * of the database. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
 
@@ -90,8 +92,8 @@ SJ_MUST_CHECK sj_status sj_store_explain(sj_status status, sj_error *error);
 /* Returns SJ_EFULL if the store was full at the begin of the batch. */
 SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
 
-/* Notes in the session's row that a frame of the session came, at most once per RECEIPT_STEP_S.
- * Call it in a batch. */
+/* Notes in the session's row that a frame of the session came, at most once per 10 s. Call it in a
+ * batch. */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
                                               sj_error *error);
 
@@ -124,9 +126,10 @@ void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 /* True if the memory of all sessions is over the limit that applies to this session. */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
-/* Drops graphs, and then sessions, that were used longest ago, until the rest fits. Keeps the
- * session used last. Call it in a batch, too, because one batch may load more sessions than memory
- * can hold. */
+/* Drops graphs, and then sessions, that were used longest ago, until the others fit into the
+ * memory. Before it drops a session, writes its unwritten aggregates. Keeps the session used last,
+ * and sessions whose aggregates the next commit writes. Call it in a batch, too, because one batch
+ * may load more sessions than memory can hold. */
 SJ_MUST_CHECK sj_status sj_store_trim_sessions(sj_store *store, sj_error *error);
 
 /* Returns at least `size` bytes, valid until the next call. */
@@ -148,8 +151,8 @@ SJ_MUST_CHECK sj_status sj_store_quarantine(sj_store *store, const sj_session_st
                                             const sj_block_header *header, sj_slice bytes,
                                             const char *reason, sj_error *error);
 
-/* Drops the cached aggregates of a session, which are no longer valid. The rows and blocks of the
- * session hold all of them. */
+/* Drops the cached aggregates of a session, because they are not valid. They are computed from its
+ * rows and blocks before they are used again. */
 void sj_store_invalidate(sj_session_state *state);
 
 /* If the state of a session is behind, reads it again and replays the blocks that its rows do not
@@ -185,8 +188,8 @@ SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state
                                                sj_error *error);
 
 /* Writes the aggregates of the sessions that have ended or whose delay has passed, as part of a
- * commit. For the other sessions, notes which block their rows do not count. With `all`, every
- * session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
+ * commit. For the other sessions, notes the first block that their rows do not count. With `all`,
+ * every session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
  * sessions do not count. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
@@ -201,10 +204,10 @@ static inline uint64_t sj_store_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* sj_store_has_stale is true if any session, cached or not, has unwritten aggregates.
- * sj_store_write_some_aggregates writes those of up to 64 sessions in a transaction of its own.
- * sj_store_write_all_aggregates writes all of them. No batch may be open. Both return SJ_ENOMEM,
- * SJ_EIO or SJ_EFULL. */
+/* sj_store_has_stale is true if a session, cached or not, has unwritten aggregates and is not
+ * quarantined. sj_store_write_some_aggregates writes the aggregates of up to 64 sessions in a
+ * transaction of its own. sj_store_write_all_aggregates writes those of all sessions. No batch may
+ * be open. Both return SJ_ENOMEM, SJ_EIO or SJ_EFULL. */
 bool sj_store_has_stale(sj_store *store);
 SJ_MUST_CHECK sj_status sj_store_write_some_aggregates(sj_store *store, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error);
@@ -212,13 +215,15 @@ SJ_MUST_CHECK sj_status sj_store_write_all_aggregates(sj_store *store, sj_error 
 /* Moves the log into the file, as far as readers allow. `mode` is one of SQLITE_CHECKPOINT_*. */
 void sj_store_checkpoint(sj_store *store, int mode);
 
-/* Writes the aggregates of the next session after `recovered_to`. Retries quarantined sessions,
- * too, because this collector may be a newer version. Returns SJ_ENOTFOUND if none is left. */
+/* Writes the deferred aggregates of the next session after `recovered_to`, and moves `recovered_to`
+ * to it. Skips a session that receives frames: its aggregates are written when they are due.
+ * Retries quarantined sessions, too, because this collector may be a newer version. Returns
+ * SJ_ENOTFOUND if no session is left. */
 SJ_MUST_CHECK sj_status sj_store_recover_next(sj_store *store, sj_error *error);
 
-/* Loads the states of sessions with deferred aggregates, because the process that stored their
- * blocks may be gone. Marks states that were not cached yet as borrowed. The caller drops borrowed
- * states once their aggregates are written, because their writer may still be running. */
+/* Loads the states of up to 64 sessions with deferred aggregates, because the process that stored
+ * their blocks may be gone. Marks states that were not cached yet as borrowed. The caller drops
+ * borrowed states once their aggregates are written, because their writer may still be running. */
 SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
 
 /* Writes the aggregates of some sessions that were deferred before the store was opened, in a
@@ -239,8 +244,8 @@ SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, 
 
 /* sj_store_unite_functions writes `*united`, a copy of `block` in which each function has one
  * number, for the aggregates. The copy borrows from `block` and the store until the next block.
- * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need
- * the session's modules. They return SJ_ENOMEM on failure. */
+ * sj_store_unite_frames and sj_store_unite_nodes replace the numbers of functions in place. The
+ * session's modules must be loaded. All three return SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state,
                                                  const sj_block *block, sj_block *united);
 SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,

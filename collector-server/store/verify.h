@@ -1,8 +1,8 @@
 /* Checks whether the contents of a database can be read, and marks what cannot.
  *
  * Every stored block is decoded, compared with its row and replayed. Counts in aggregates are
- * compared with the blocks. Then all aggregate rows, with their times, are recomputed beside the
- * stored ones. SQLite checks the file itself.
+ * compared with the blocks. If SQLite finds no fault in the file, all aggregate rows, with their
+ * times, are recomputed and compared, too.
  *
  * A block that cannot be read is marked (blocks.quarantined), so that queries skip and name it. A
  * marked block that reads well again is unmarked. Other processes may write to the file meanwhile:
@@ -46,7 +46,7 @@ SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options
  * the session has profiles, which came as aggregates. Returns SJ_EIO, SJ_ENOMEM or SJ_EFULL. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 
-/* Like sj_store_rebuild, in a transaction that the caller began and ends. */
+/* Does what sj_store_rebuild does, but in a transaction that the caller began and ends. */
 SJ_MUST_CHECK sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id,
                                                   sj_error *error);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct sj_zombie_change {
-    /* The fault is corrected: a later report reopens the finding. */
+    /* true: marks the finding as resolved; a later report reopens it. false: keeps its state. */
     bool is_resolved;
     const char *note; /* NULL: keep the note */
 } sj_zombie_change;

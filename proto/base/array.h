@@ -1,4 +1,4 @@
-/* Growing arrays. All lists outside the traced program get their memory here. */
+/* Growing arrays, for lists outside the traced program. */
 #ifndef SJ_PROTO_BASE_ARRAY_H
 #define SJ_PROTO_BASE_ARRAY_H
 

@@ -1,5 +1,6 @@
 /* A growing buffer in which binary formats are assembled, little-endian. If memory runs out,
- * `failed` is set and stays set: the caller checks it once, at the end. Not thread-safe. */
+ * `failed` is set and stays set, and later appends do nothing. So the caller checks it once, at the
+ * end. Not thread-safe. */
 #ifndef SJ_PROTO_BASE_BYTE_BUFFER_H
 #define SJ_PROTO_BASE_BYTE_BUFFER_H
 

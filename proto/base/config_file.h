@@ -20,18 +20,20 @@ enum { SJ_CONFIG_MAX_BYTES = 1 << 16 };
 
 typedef struct sj_config_file {
     int argc;
-    char **argv; /* Ends with NULL. argv[0], the file's options, then the given arguments. */
-    const char *path;
-    size_t *lines; /* lines[i] is the line of argv[i + 1]; `count` of them. */
+    /* argv[0], the options of the file, the given arguments without --config, and NULL */
+    char **argv;
+    const char *path; /* NULL: --config was not given */
+    size_t *lines; /* lines[i] is the number of the file's line for argv[i + 1]; `count` elements */
     size_t count;
     char *text;
 } sj_config_file;
 
 /* Finds `--config FILE` or `--config=FILE` in `argv`, reads that file, and makes an argument list
- * of its lines and `argv`. `argv` must live as long as `config`. Call sj_config_file_deinit, also
- * after an error. Errors name file and line: SJ_EIO (not readable), SJ_EINVAL (not an option, a
- * line without the value that `options` demand, or --config without a file), SJ_ELIMIT (more than
- * SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
+ * of its lines and `argv`. Without --config, the list is `argv`. `argv` must live as long as
+ * `config`. Call sj_config_file_deinit, also after an error. Errors name file and line. SJ_EINVAL:
+ * a line is not an option, or lacks the value that `options` demand; the file has a zero byte; or
+ * --config has no file. SJ_EIO: the file cannot be read. SJ_ELIMIT: it has more than
+ * SJ_CONFIG_MAX_BYTES. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_config_file_read(int argc, char **argv, const struct option *options,
                                             sj_config_file *config, sj_error *error);
 void sj_config_file_deinit(sj_config_file *config);

@@ -1,5 +1,6 @@
 /* sj_error: the message of a failed operation for the user. All code outside the traced program
- * uses it. The agent prints nothing: it counts the error and disarms itself. */
+ * uses it. The agent in the traced program prints nothing: it counts the error and disarms
+ * itself. */
 #ifndef SJ_PROTO_BASE_ERROR_H
 #define SJ_PROTO_BASE_ERROR_H
 

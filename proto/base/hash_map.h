@@ -1,5 +1,5 @@
-/* A growing hash table with open addressing. It maps a key of 96 bits to two 32-bit numbers. Not
- * thread-safe. */
+/* A growing hash table with open addressing. It maps a key of 96 bits (`key` and `sub`) to the
+ * 32-bit numbers `first` and `second`. Not thread-safe. */
 #ifndef SJ_PROTO_BASE_HASH_MAP_H
 #define SJ_PROTO_BASE_HASH_MAP_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct sj_hash_entry {
-    uint64_t key; /* `key` and `sub` form the key; both 0 marks a free entry */
+    uint64_t key; /* if `key` and `sub` are 0, the entry is free, so this key cannot be used */
     uint32_t sub;
     uint32_t first;
     uint32_t second;

@@ -19,8 +19,9 @@ enum { SJ_LOG_LINE_BYTES = 2048 };
  * any thread starts. */
 void sj_log_open(const char *program);
 
-/* Writes one line. Cuts lines longer than SJ_LOG_LINE_BYTES. `event` is one word of at most 40
- * characters. Thread-safe. Blocks only if standard error blocks. Preserves errno. */
+/* Writes one line. Cuts the message to less than SJ_LOG_LINE_BYTES / 2 bytes, and the line to
+ * SJ_LOG_LINE_BYTES. `event` is one word of at most 40 characters. Thread-safe. Blocks only if
+ * standard error blocks. Preserves errno. */
 __attribute__((format(printf, 3, 4))) void sj_log(sj_log_level level, const char *event,
                                                   const char *format, ...);
 

@@ -11,11 +11,12 @@ typedef struct sj_progress {
     bool has_ended; /* the work has ended, successfully or not */
 } sj_progress;
 
-/* Called at the start of the work, after each part, and at its end. Must return quickly. */
+/* Called at the start and the end of the outermost work, and after each part of any work. Must
+ * return quickly. */
 typedef void sj_progress_show(const sj_progress *progress);
 
-/* A handle of work in progress; 0 if no callback is set. Only the thread that started the work can
- * use it: on other threads the functions below do nothing. */
+/* A handle of work in progress. 0 if no callback is set, or if 8 other works contain this one. Only
+ * the thread that started the work can use it: on other threads the functions below do nothing. */
 typedef uint64_t sj_progress_work;
 
 /* Sets the callback of the calling thread; NULL removes it. Work that started earlier is no longer
@@ -26,9 +27,9 @@ void sj_progress_watch(sj_progress_show *show);
  * worthwhile. */
 bool sj_progress_is_watched(void);
 
-/* Both start work of `total` parts (0: unknown). sj_progress_begin: if other work starts inside
- * this work, the progress of both is unknown. sj_progress_begin_list: each part is work itself, and
- * its progress counts as a fraction of the part. */
+/* Both functions start work of `total` parts (0: unknown). If other work starts inside work of
+ * sj_progress_begin, the progress of both is unknown. Each part of work of sj_progress_begin_list
+ * is work itself, and its progress counts as a fraction of the part. */
 sj_progress_work sj_progress_begin(uint64_t total);
 sj_progress_work sj_progress_begin_list(uint64_t total);
 

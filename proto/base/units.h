@@ -22,7 +22,7 @@ enum { SJ_COUNTED_BYTES = 96 };
  * (counted in format.ts). */
 const char *sj_counted_text(uint64_t count, const char *noun, char text[SJ_COUNTED_BYTES]);
 
-/* Like sj_counted_text, with a text that lives until the end of the enclosing block. */
+/* Returns what sj_counted_text returns. The text lives until the end of the enclosing block. */
 #define SJ_COUNTED(count, noun)                                                                    \
     sj_counted_text((uint64_t)(count), (noun), (char[SJ_COUNTED_BYTES]){0})
 

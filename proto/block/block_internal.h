@@ -34,9 +34,9 @@ void sj_block_header_write(sj_writer *writer, const sj_block_header *header);
  * SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_block_header_check(const sj_block_header *header);
 
-/* Returns the maximum uncompressed size of a column of such a block; 0 for unknown columns. The
- * encoder passes its own `gap_count`, `value_count` and `text_bytes` (of all values). The decoder
- * passes the limits. */
+/* Returns the maximum uncompressed size of a column of a block with this header; 0 for unknown
+ * columns. The encoder passes its own `gap_count`, `value_count` and `text_bytes` (of all values).
+ * The decoder passes the limits. */
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
                              size_t value_count, size_t text_bytes);
 
@@ -51,9 +51,9 @@ enum {
     SJ_CONTEXT_SHORT_BITS = 13
 };
 
-/* The position where each context was seen last. A slot holds `epoch + position`. A lower value
- * than the current epoch is from an earlier block, so the tables need not be cleared for each
- * block. */
+/* The position in the block where each context (the latest symbols) was seen last. A slot holds
+ * `epoch` + position. A value below the current epoch is from an earlier block, so the tables need
+ * not be cleared for each block. */
 typedef struct sj_contexts {
     uint32_t epoch;
     uint32_t long_slots[1 << SJ_CONTEXT_LONG_BITS];
@@ -90,8 +90,8 @@ typedef struct sj_times_plan {
 } sj_times_plan;
 
 /* Chooses the step and the packing. The step is `step` if every gap is a multiple of it, else 1.
- * Writes the gaps in steps to `gaps`; SJ_LONG_GAP stands for that many or more. Errors: SJ_EINVAL
- * if time goes backwards. */
+ * Writes the time gaps between events to `gaps`, in steps; SJ_LONG_GAP stands for SJ_LONG_GAP steps
+ * or more. Errors: SJ_EINVAL if time goes backwards. */
 SJ_MUST_CHECK sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step,
                                          uint8_t *gaps, sj_times_plan *plan);
 void sj_times_encode(const sj_event *events, const uint8_t *gaps, size_t count,
@@ -149,7 +149,8 @@ SJ_MUST_CHECK sj_status sj_value_rows_decode(sj_slice bytes, const sj_block_head
                                              sj_block_buffer *buffer, sj_block_rules *rules,
                                              size_t *count);
 
-/* Reads the number of items, each of at least `item_bytes` bytes. Sets `bad` if it is too high. */
+/* Reads the number of items, each of at least `item_bytes` bytes. Sets `bad` if the number exceeds
+ * `limit` or the bytes that are left. */
 size_t sj_values_read_count(sj_reader *reader, size_t item_bytes, size_t limit);
 void sj_values_read_rules(sj_reader *reader, sj_block_rules *rules);
 

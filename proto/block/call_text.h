@@ -31,7 +31,8 @@ static inline sj_cut_text sj_cut_text_init(char *text, size_t capacity)
 
 void sj_cut_text_add_bytes(sj_cut_text *to, const char *bytes, size_t count);
 void sj_cut_text_add(sj_cut_text *to, const char *text);
-/* Adds a text in quotes. If `is_cut`, three dots show that the text was longer. */
+/* Adds a text in quotes, with a backslash before each quote and backslash. If `is_cut`, adds three
+ * dots to show that the text was longer. */
 void sj_cut_text_quote(sj_cut_text *to, const char *text, size_t bytes, bool is_cut);
 
 /* The arguments that were recorded, by position from 1. */
@@ -54,11 +55,12 @@ static inline void sj_call_arguments_clear(sj_call_arguments *arguments)
 void sj_call_text_value(const sj_block_value *value, sj_cut_text *to);
 
 /* Writes a function's name with its arguments in brackets. Known values replace the types in the
- * brackets. A name without brackets gets brackets. */
+ * brackets. A name without brackets gets brackets. An argument with neither value nor type becomes
+ * "?". */
 void sj_call_text_name(const char *name, const sj_call_arguments *arguments, sj_cut_text *to);
 
 /* Returns the number of types in the brackets of a method's name. Returns SJ_VALUE_LAST_POSITION if
- * it is unknown, because the name has no brackets or nested ones. */
+ * the number is unknown, because the name has no opening bracket or more than one. */
 uint32_t sj_call_text_parameters(const char *name);
 
 /* Writes the text after "ret:": `recorded`, or "-" if no result was recorded (NULL). Writes "!" if

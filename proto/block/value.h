@@ -79,9 +79,10 @@ enum {
  *
  * A place is a descriptor. Its position is the number of a register in the value's register class,
  * from 1, or 0 for the result. Positions from SJ_PLACE_STACK on are words on the stack. Bytes of
- * kind 0 are commands, or prefixes of the next bytes. The last four kinds below exist only in
- * places. The probe records SJ_PLACE_VECTOR as SJ_VALUE_OBJECT, which has the same number, and the
- * other three as SJ_VALUE_STRING. */
+ * kind 0 are commands, or prefixes of the next bytes. Four kinds exist only in places:
+ * SJ_PLACE_VECTOR, SJ_PLACE_LENGTH_TEXT, SJ_PLACE_TEXT_LENGTH and SJ_PLACE_TEXT_AT. The probe
+ * records SJ_PLACE_VECTOR as SJ_VALUE_OBJECT, which has the same number, and the other three as
+ * SJ_VALUE_STRING. */
 enum {
     SJ_PLACE_STACK = 9, /* position of the first word on the stack; the last position is 15 */
     SJ_PLACE_STACK_WORDS = 7,
@@ -92,7 +93,7 @@ enum {
     SJ_PLACE_CPU_EXIT = 2,
     /* command: record the thread's memory counters at entry; in a plan, also at the exit */
     SJ_PLACE_MEMORY_ENTRY = 3,
-    SJ_PLACE_MEMORY_EXIT = 4, /* command of probes only: record them at the exit */
+    SJ_PLACE_MEMORY_EXIT = 4, /* command of probes only: record these counters at the exit */
     SJ_PLACE_ERRNO = 5,       /* command: record errno at the exit */
     /* The prefixes 6 to 11, but not this value itself, limit the texts that follow. The limit is
      * SJ_VALUE_TEXT_BYTES << (place - SJ_PLACE_LIMIT) bytes. */

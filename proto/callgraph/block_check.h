@@ -18,7 +18,8 @@ typedef struct sj_block_extent {
 SJ_MUST_CHECK sj_status sj_block_check(const sj_block *block, sj_block_extent *extent);
 
 /* Checks that the times of open calls are possible. Starts must not fall, and no call may have more
- * callee time than passed before its open callee began. Errors: SJ_ECORRUPT. */
+ * callee time than passed before its open callee began. Functions, flags and call indexes must be
+ * valid, too. Errors: SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_block_check_frames(const sj_stack_frame *frames, size_t count,
                                               uint64_t first_ticks);
 

@@ -1,16 +1,17 @@
 /* The call graph of one session: who called whom, rebuilt from blocks.
  *
- * A calls B if both are on one stream, A's interval contains B's, and no call lies between them.
- * Events are in their true order, so replaying them finds these pairs (sj_callgraph_apply).
+ * A calls B if both are on one stream, A's interval contains B's, and no call lies between them:
+ * none that A contains and that contains B. Events are in their true order, so replaying them finds
+ * these pairs (sj_callgraph_apply).
  *
  * Blocks may arrive in any order, and some may be missing. Every aggregate is a sum over the calls
  * that *ended* in a block; the key-frame knows their start and callee time.
  *
  * Nodes are call paths: a function with its chain of callers. Node 0 is the root of all threads.
- * Recursions deeper than SJ_PATH_FOLD_DEPTH are folded: the call is counted at the nearest node
- * above with the same function and the same caller. So a million levels of recursion need some
- * thousand nodes. Numbers of calls, self times and edges stay exact, and rows of `calls` are never
- * folded. Paths beyond a budget are folded, too, the rarest first (sj_callgraph_fold_rare).
+ * Recursions deeper than SJ_PATH_FOLD_DEPTH are folded: the call is counted at its nearest ancestor
+ * with the same function and the same caller. So a million levels of recursion need some thousand
+ * nodes. Numbers of calls, self times and edges stay exact, and rows of `calls` are never folded.
+ * Paths beyond a budget are folded, too, the rarest first (sj_callgraph_fold_rare).
  *
  * Not thread-safe: the store's writer owns the graph. Memory: about 100 bytes a node, plus its
  * histogram (path_histogram.h). */
@@ -29,10 +30,10 @@ enum {
 
 typedef struct sj_callgraph sj_callgraph;
 
-/* The number of call paths of a session; a path takes about 165 bytes. Programs have thousands of
- * paths, compilers have millions. Between two blocks, paths beyond the budget are folded. The hard
- * limit stops sessions that folding cannot shrink: those with too many distinct pairs of caller and
- * callee. */
+/* Limits of the number of call paths of a session; a path takes about 165 bytes. Programs have
+ * thousands of paths, compilers have millions. Between two blocks, paths beyond SJ_PATH_BUDGET are
+ * folded. SJ_MOST_PATHS stops sessions that folding cannot shrink: those with too many distinct
+ * pairs of caller and callee. */
 enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };
 
 /* Sums of the costs of a path's measured calls, indexed by sj_value_cost. */
@@ -57,7 +58,7 @@ typedef struct sj_path_node {
     uint32_t parent;    /* node; 0: root */
     uint32_t function;  /* session-wide function id */
     uint32_t depth;     /* 0 for children of the root */
-    bool recursive;     /* its function occurs above it, too */
+    bool recursive;     /* an ancestor has the same function */
     bool rare;  /* a child of the root that stands for its function as the caller in rare paths */
     bool dirty; /* changed since sj_callgraph_clean */
     sj_path_histogram histogram; /* durations, in ticks */
@@ -73,16 +74,17 @@ typedef struct sj_deferred_exit {
     uint32_t flags;        /* sj_call_flag */
 } sj_deferred_exit;
 
-/* The results of one block beyond the nodes. The graph owns the arrays; they are valid until its
- * next call. */
+/* The results of sj_callgraph_apply for one block, beside the changes of nodes. The graph owns the
+ * arrays; they are valid until its next call. */
 typedef struct sj_block_summary {
     uint64_t ended_calls;
     uint64_t max_duration_ticks;
     uint32_t max_depth; /* of calls entered in the block, counted from 1 */
     const sj_deferred_exit *late;
     size_t late_count;
-    /* Nodes of the innermost open call, 0 if none is open. One sample at the block's first event,
-     * and one at each event whose number in the stream is a multiple of 2^SJ_SAMPLE_BITS. */
+    /* Each sample is the node of the innermost open call; 0: no call was open. There is a sample at
+     * the block's first event, and at each event whose number in the stream is a multiple of
+     * 2^SJ_SAMPLE_BITS. */
     const uint32_t *samples;
     size_t sample_count;
     sj_outline *outline; /* the caller may shorten it */
@@ -92,9 +94,9 @@ typedef struct sj_block_summary {
     size_t open_count;
 } sj_block_summary;
 
-/* Finds the frames below the inline frames of a key-frame, in the DEEP_FRAMES blocks that the
- * caller stores. Writes `count` frames to `frames`, outermost first. Returns SJ_ENOTFOUND if one is
- * missing. */
+/* Finds the `count` outermost frames of a key-frame, which are not inline, in the DEEP_FRAMES
+ * blocks that the caller stores. Writes them to `frames`, outermost first. Returns SJ_ENOTFOUND if
+ * a frame is missing. */
 typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t stack_reference,
                                      uint32_t count, sj_stack_frame *frames);
 
@@ -116,7 +118,7 @@ SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *
                                            sj_block_summary *summary);
 
 /* Checks and summarises a block like sj_callgraph_apply, without the call graph of its session.
- * `gauge` is a graph used for nothing else; it stays small. All `samples` are 0. Errors as for
+ * `gauge` is a graph that is only used for this; it stays small. All `samples` are 0. Errors as for
  * sj_callgraph_apply. */
 SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block,
                                              sj_stack_lookup lookup, void *lookup_context,
@@ -137,19 +139,20 @@ typedef struct sj_path_folding {
     uint32_t *moved; /* the new number of each old node */
     uint32_t moved_count;
     uint64_t paths; /* paths that were folded */
-    uint64_t calls; /* calls that had ended on them */
+    uint64_t calls; /* ended calls of the folded paths */
 } sj_path_folding;
 
-/* Keeps about `keep` call paths and folds the rarest: those with the smallest share of calls and
- * self time, counting all paths below them. A folded path keeps its direct caller and loses the
- * callers above. Its sums go to a child of the `rare` node of its caller, so that sums per function
- * and per edge stay exact. A recursive path goes below the rare node of its own function, under its
- * caller, so that it stays recursive. A path nested in a call of the same edge goes below that edge
- * and its caller (rare A, B, A, B). If a folded path is called again, it starts at zero.
+/* Keeps about `keep` call paths and folds the others. The own weight of a path is its share of all
+ * calls plus its share of all self time. A path counts as heavy as its heaviest descendant. The
+ * heaviest paths are kept. A folded path keeps its direct caller and loses the outer callers. Its
+ * sums go to a child of the `rare` node of its caller, so that sums per function and per edge stay
+ * exact. A recursive path goes below the rare node of its own function, under its caller, so that
+ * it stays recursive. A path nested in a call of the same edge goes below that edge and its caller
+ * (rare A, B, A, B). If a folded path is called again, it starts at zero.
  *
- * All nodes get new numbers and become dirty. Afterwards there are at most `keep` nodes, the first
- * nodes of threads, and four per edge. Do not call it while a block's summary is in use. Release
- * `folding` with sj_path_folding_deinit. Errors: SJ_ENOMEM leaves the graph unchanged. */
+ * All nodes get new numbers and become dirty. Afterwards there are at most `keep` nodes, plus the
+ * children of the root, plus four nodes per edge. Do not call it while a block's summary is in use.
+ * Release `folding` with sj_path_folding_deinit. Errors: SJ_ENOMEM leaves the graph unchanged. */
 SJ_MUST_CHECK sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t keep,
                                                sj_path_folding *folding);
 void sj_path_folding_deinit(sj_path_folding *folding); /* A zeroed folding is allowed */
@@ -179,8 +182,8 @@ SJ_MUST_CHECK sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t 
  * leaves all totals unchanged. */
 SJ_MUST_CHECK sj_status sj_callgraph_settle(sj_callgraph *graph);
 
-/* sj_callgraph_dirty returns the nodes that changed since the last sj_callgraph_clean; borrowed
- * until the graph changes. */
+/* sj_callgraph_dirty returns the nodes that changed since the last sj_callgraph_clean, borrowed
+ * until the graph changes. sj_callgraph_clean marks all nodes as unchanged. */
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
 void sj_callgraph_clean(sj_callgraph *graph);
 
@@ -192,8 +195,8 @@ SJ_MUST_CHECK sj_status sj_callgraph_fold_histograms(sj_callgraph *graph);
  * Valid right after sj_callgraph_fold_histograms; borrowed until the graph changes. */
 const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function);
 
-/* Returns the longest calls of the functions, borrowed. Before the first block the owner may set
- * `floor_ticks`, add stored calls (sj_slow_calls_add) and mark them clean. */
+/* Returns the longest calls of the functions, borrowed. Before the first block, the owner may set
+ * `floor_ticks`, add stored calls (sj_slow_calls_add) and call sj_slow_calls_clean. */
 sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph);
 
 #endif

@@ -1,7 +1,7 @@
 /* A mergeable histogram of durations. It is log-linear with 16 bins per octave. A quantile is the
  * middle of its bin and therefore at most 1/32 (3.1 %) off. An octave is allocated when it is first
- * used, so a call path with similar durations costs little. It has the unit of its values. Not
- * thread-safe.
+ * used, so a call path with similar durations costs little. All values have the same unit, which
+ * the histogram does not store. Not thread-safe.
  *
  * Stored form: varint version (1), then for each non-empty bin varint (bin - previous bin) and
  * varint count. That is 2-3 bytes per bin. */
@@ -19,7 +19,7 @@ enum {
     SJ_HISTOGRAM_SHORT = 2048
 };
 
-/* The bins of all values below SJ_HISTOGRAM_SHORT; most durations are below. */
+/* The bins of all values below SJ_HISTOGRAM_SHORT. Most durations are below it. */
 extern const uint16_t sj_histogram_short_bins[SJ_HISTOGRAM_SHORT];
 
 typedef struct sj_histogram_octave {

@@ -1,6 +1,6 @@
-/* The outline of a block: its longest calls. A search for long calls need not decode a block whose
- * outline has them. The outline is made while the block is replayed; it costs most calls one
- * comparison.
+/* The outline of a block: its longest calls. A search for long calls does not have to decode a
+ * block if the outline has the wanted calls. The outline is made while the block is replayed. That
+ * costs one comparison for most calls.
  *
  * A call is at least as long as the calls within it. So the outline also has the callers of all its
  * calls, except those that were open when the block began. */
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum {
-    SJ_OUTLINE_CALLS = 32, /* the longest calls */
-    SJ_OUTLINE_OPEN = 256  /* most open calls at the block's end */
+    SJ_OUTLINE_CALLS = 32, /* maximum number of ended calls */
+    SJ_OUTLINE_OPEN = 256  /* maximum number of calls that are open at the block's end */
 };
 
 /* A value beside those of sj_ending: the call is still open at the block's end. */
@@ -22,12 +22,12 @@ enum { SJ_NOT_ENDED = 4 };
 typedef struct sj_outline_call {
     uint64_t call_index; /* number in the stream */
     uint64_t start_ticks;
-    uint64_t duration_ticks; /* 0 for open calls; so is self_ticks */
-    uint64_t self_ticks;
-    uint32_t function; /* session-wide id */
-    uint32_t depth;    /* number of recorded calls around it */
-    uint32_t ending;   /* sj_ending or SJ_NOT_ENDED */
-    uint32_t flags;    /* sj_call_flag; 0 for open calls */
+    uint64_t duration_ticks; /* 0 for open calls */
+    uint64_t self_ticks;     /* 0 for open calls */
+    uint32_t function;       /* session-wide id */
+    uint32_t depth;          /* number of recorded calls around it */
+    uint32_t ending;         /* sj_ending or SJ_NOT_ENDED */
+    uint32_t flags;          /* sj_call_flag; 0 for open calls */
 } sj_outline_call;
 
 typedef struct sj_outline {
@@ -36,7 +36,7 @@ typedef struct sj_outline {
     sj_outline_call calls[SJ_OUTLINE_CALLS + SJ_OUTLINE_OPEN];
     size_t call_count;
     uint64_t floor_ticks;
-    /* false if more than SJ_OUTLINE_OPEN calls were open; none of them is listed then */
+    /* false: more than SJ_OUTLINE_OPEN calls were open, and `calls` has no open call */
     bool has_all_open;
 } sj_outline;
 
@@ -44,14 +44,14 @@ typedef struct sj_outline {
  * the shortest call on top. */
 void sj_outline_add(sj_outline *outline, const sj_outline_call *call);
 
-/* Returns the longest duration of the calls added so far. */
+/* Returns the longest duration of the calls added so far, in ticks; 0 if none was added. */
 uint64_t sj_outline_longest(const sj_outline *outline);
 
 /* Completes the outline: keeps the calls longer than the floor, adds the `open` calls and sorts all
  * by entry. */
 void sj_outline_finish(sj_outline *outline, const sj_outline_call *open, size_t open_count);
 
-/* Keeps the `most` longest calls of a finished outline, and all open calls. */
+/* Keeps at most `most` ended calls of a finished outline, the longest, and all open calls. */
 void sj_outline_shorten(sj_outline *outline, size_t most);
 
 #endif

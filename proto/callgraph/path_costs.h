@@ -23,7 +23,7 @@ void sj_block_costs_deinit(sj_block_costs *costs); /* A zeroed object is allowed
 SJ_MUST_CHECK sj_status sj_block_costs_list(sj_block_costs *costs, const sj_block *block);
 
 /* Adds the costs of one call of the listed block to the sums of its path. Does nothing if the call
- * has none. Errors: SJ_ENOMEM. */
+ * has no costs, or if `node` is 0. Errors: SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_costs_count(const sj_block_costs *costs, const sj_block *block,
                                              uint64_t call_index, sj_path_nodes *paths,
                                              uint32_t node);

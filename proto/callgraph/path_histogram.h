@@ -1,7 +1,8 @@
 /* The durations of one call path: the bins of a histogram (histogram.h) in little memory. A program
  * may have half a million call paths, most of which are called a few times. Their bins are a list;
- * the first ones are inside the structure. A frequent bin, or too many bins, convert the list to
- * octaves. A copied structure shares its memory with the original. Not thread-safe. */
+ * a list of up to SJ_PATH_BINS_WITHIN entries is inside the structure. A bin that counts more than
+ * SJ_PATH_COUNT_MOST, or more than SJ_PATH_BINS_MOST bins, convert the list to octaves. A copied
+ * structure shares its memory with the original. Not thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_PATH_HISTOGRAM_H
 #define SJ_PROTO_CALLGRAPH_PATH_HISTOGRAM_H
 

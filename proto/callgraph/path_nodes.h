@@ -1,9 +1,9 @@
 /* Table of the call paths of a call graph: one node per path. Not thread-safe.
  *
  * Most calls are neither shorter nor longer than all earlier calls of their path. They change only
- * the node's sums and one bin of its histogram. A dirty node keeps the range of these durations,
- * its quiet range: from the minimum to the maximum so far, without slow calls. One comparison finds
- * the calls in the quiet range (sj_path_node_count_quiet). */
+ * the node's sums and one bin of its histogram. So a dirty node has a quiet range of durations:
+ * from the minimum to the maximum so far, without the durations of slow calls. One comparison
+ * decides whether a call is in the quiet range (sj_path_node_count_quiet). */
 #ifndef SJ_PROTO_CALLGRAPH_PATH_NODES_H
 #define SJ_PROTO_CALLGRAPH_PATH_NODES_H
 
@@ -37,7 +37,7 @@ _Static_assert(sizeof(sj_path_line) == 64, "a line of the cache");
 typedef struct sj_path_rest {
     uint64_t min_ticks;
     uint64_t max_ticks;
-    /* nearest node, at or above this one, whose function does not occur above it */
+    /* the nearest, of this node and its ancestors, whose function none of its own ancestors has */
     uint32_t distinct;
     uint32_t extra; /* 1 + index in `extras`; 0: none */
 } sj_path_rest;
@@ -77,8 +77,8 @@ static inline bool sj_path_node_is(const sj_path_line *node, uint32_t parent, ui
     return node->parent == parent && node->function == function && !node->rare;
 }
 
-/* The search for a path begins at the slot sj_path_home. Its number is the sum of two hashes: one
- * of the parent, one of the function. */
+/* The search for a path begins at the slot of `table` that sj_path_home returns. The number of the
+ * slot is the sum of two hashes: one of the parent, one of the function. */
 static inline uint32_t sj_path_parent_hash(uint32_t parent)
 {
     return parent * UINT32_C(0x7f4a7c15);
@@ -158,8 +158,8 @@ SJ_MUST_CHECK sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t node,
 /* Recomputes the quiet range of a node. */
 void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t node);
 
-/* True if a node above has the same function and the same caller. The total of that node contains
- * the time of this node's calls. */
+/* True if an ancestor of the node has the same function and the same caller. The total of that
+ * ancestor contains the time of this node's calls. */
 bool sj_path_nodes_is_nested(const sj_path_nodes *paths, uint32_t node);
 
 /* Returns the rare node of a function: the child of the root that stands for the function as the
@@ -177,7 +177,7 @@ SJ_MUST_CHECK sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t k
 SJ_MUST_CHECK sj_status sj_path_nodes_settle(sj_path_nodes *paths);
 
 /* Adds the histograms of dirty nodes to the histograms of their functions. After SJ_ENOMEM, some
- * are not added yet; a second call adds the rest. */
+ * histograms are not added yet; a second call adds them. */
 SJ_MUST_CHECK sj_status sj_path_nodes_fold(sj_path_nodes *paths);
 
 /* Marks all nodes as clean and removes the quiet ranges of those that were dirty. */

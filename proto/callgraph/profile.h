@@ -15,7 +15,7 @@
 
 enum { SJ_PROFILE_MAX_NODES = 1 << 20, SJ_PROFILE_MAX_OPEN_CALLS = 1 << 20 };
 
-/* A call that was open when its stream ended. The sums include it. */
+/* A call that was open when its stream ended. The sums of the nodes include it. */
 typedef struct sj_profile_open_call {
     uint32_t stream;
     uint32_t depth;    /* number of calls around it in its stream */

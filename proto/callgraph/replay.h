@@ -20,7 +20,8 @@ typedef struct sj_replay_symbol {
     uint32_t hash; /* sj_path_function_hash */
 } sj_replay_symbol;
 
-/* The node of a stored stack, so that a deep stack is not walked again for each block. */
+/* The node of the innermost frame of a stack in DEEP_FRAMES blocks, so that a deep stack is not
+ * walked again for each block. */
 typedef struct sj_prefix_slot {
     uint32_t stream;
     uint32_t reference; /* 0: empty */
@@ -30,7 +31,7 @@ typedef struct sj_prefix_slot {
 
 struct sj_callgraph {
     sj_path_nodes paths;
-    sj_replay_frame *stack; /* [0] is a sentinel for all calls below */
+    sj_replay_frame *stack; /* [0] stands for all calls outside the call in [1] */
     size_t stack_capacity;
     sj_replay_symbol *symbols;
     size_t symbol_capacity;
@@ -45,20 +46,23 @@ struct sj_callgraph {
     size_t sample_capacity;
     sj_outline outline;
     sj_block_costs costs; /* costs in the current block */
-    bool flat;            /* only measures blocks: all functions are children of the root */
+    /* the graph only measures blocks (sj_callgraph_measure); the root is the parent of all nodes */
+    bool flat;
     bool lists_open;
     sj_stack_frame *open; /* calls open at the current block's end */
     size_t open_capacity;
 };
 
-/* Returns the node of the block's stored stack, or NULL if it is not known. */
+/* Returns the slot with the node of the block's frames in DEEP_FRAMES blocks, or NULL if it is not
+ * known. */
 const sj_prefix_slot *sj_callgraph_find_prefix(const sj_callgraph *graph,
                                                const sj_block_header *header);
 void sj_callgraph_keep_prefix(sj_callgraph *graph, const sj_block_header *header, uint32_t node);
 
-/* Adds the calls of a checked block. Its open calls are in graph->key; `looked_up` of them come
- * from stored stacks. The caller has reserved `stack` and, if wanted, the list of open calls. Fills
- * in the summary. Errors: SJ_ENOMEM, SJ_ELIMIT. */
+/* Adds the calls of a checked block. graph->key has `looked_up` frames from DEEP_FRAMES blocks,
+ * then the block's inline frames. `looked_up` may be 0 if sj_callgraph_find_prefix finds the node
+ * of the former frames and none of them ends in the block. The caller has reserved `stack` and, if
+ * wanted, the list of open calls. Fills in the summary. Errors: SJ_ENOMEM, SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block,
                                         uint32_t looked_up, sj_block_summary *summary);
 

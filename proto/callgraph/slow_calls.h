@@ -1,9 +1,10 @@
 /* The longest calls of each function of a session, found while blocks are replayed.
  *
- * A function keeps its SJ_SLOW_CALLS_A_FUNCTION longest calls; among equal ones, the first. Calls
- * not longer than a floor are never kept. If a session has more than SJ_SLOW_CALLS_A_SESSION calls,
- * the shorter half is dropped and the floor rises to the longest dropped duration. So memory is
- * bounded, and a function's longest call is dropped last. Not thread-safe. */
+ * A function keeps its SJ_SLOW_CALLS_A_FUNCTION longest calls; of equally long calls, those that
+ * were added first. Only calls longer than a floor are kept. If a session would keep more than
+ * SJ_SLOW_CALLS_A_SESSION calls, the shorter half is dropped and the floor rises to the longest
+ * dropped duration. So memory is bounded, and a function's longest call is dropped last. Not
+ * thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_SLOW_CALLS_H
 #define SJ_PROTO_CALLGRAPH_SLOW_CALLS_H
 
@@ -22,7 +23,7 @@ typedef struct sj_slow_call {
     uint64_t duration_ticks;
     uint64_t self_ticks;
     uint32_t stream; /* number of the stream in the session */
-    uint32_t node;   /* the call path */
+    uint32_t node;   /* node of the call path */
     uint32_t ending; /* sj_ending */
     uint32_t flags;  /* sj_call_flag */
 } sj_slow_call;

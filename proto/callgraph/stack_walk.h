@@ -1,5 +1,5 @@
-/* Finds the calls that are open at the end of a block, and those that ended as open in it
- * (SJ_ENDING_OPEN). Not thread-safe. */
+/* Finds the calls that are open at the end of a block, and the calls with the ending SJ_ENDING_OPEN
+ * in it. Not thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_STACK_WALK_H
 #define SJ_PROTO_CALLGRAPH_STACK_WALK_H
 
@@ -9,7 +9,7 @@
 typedef struct sj_stack_walk {
     sj_stack_frame *frames; /* open calls, outermost first, with the flags of their entry */
     size_t count, capacity;
-    size_t kept_frames; /* frames from DEEP_FRAMES blocks that were open all the time */
+    size_t kept_frames; /* number of frames from DEEP_FRAMES blocks that were open all the time */
     sj_call_trust trust;
     uint64_t next_call; /* number of the stream's next call */
     /* Called with each call that ended as open, with its depth and flags; may be NULL. */

@@ -21,7 +21,7 @@ enum {
     SJ_FRAME_MAX_HEADER_BYTES = 64 * 1024,
     SJ_FRAME_MAX_BYTES = 8 * 1024 * 1024 + 128 * 1024,
     SJ_REPORT_MAX_BYTES = 256 * 1024, /* payload of a REPORT frame */
-    SJ_REPORT_NAME_BYTES = 64         /* most of a monitor's name and a report's kind */
+    SJ_REPORT_NAME_BYTES = 64         /* limit of a monitor's name, and of a report's kind */
 };
 
 /* The type says which message the header holds and what the payload means. */
@@ -43,7 +43,7 @@ typedef enum sj_frame_type {
     SJ_FRAME_POLICY = 16,   /* Policy: what is recorded from now on */
     SJ_FRAME_PROFILE = 17,  /* Profile + payload: sums per call path (callgraph/profile.h) */
     SJ_FRAME_DECISION = 18, /* Decision of the overhead budget */
-    SJ_FRAME_TRIGGER = 19,  /* Trigger: one that fired */
+    SJ_FRAME_TRIGGER = 19,  /* Trigger: a trigger that fired */
     SJ_FRAME_FILTERED = 20, /* Filtered: calls that were counted but not kept */
     SJ_FRAME_STACK = 21,    /* Stack: native stack of one thread */
     SJ_FRAME_REPORT = 22,   /* Report + payload: a JSON object */
@@ -56,7 +56,8 @@ typedef enum sj_frame_type {
     SJ_FRAME_PART = 38,     /* Part + payload */
     SJ_FRAME_CLAIM = 39,    /* Claim */
     SJ_FRAME_FLEET_LAST = 47,
-    SJ_FRAME_ACK = 128, /* Ack: the reply to any frame above, after COMMIT */
+    /* Ack: the reply to a frame that was refused, or stored and committed */
+    SJ_FRAME_ACK = 128,
     SJ_FRAME_PING = 129 /* empty; the listener's watchdog sends it; the reply is ACK */
 } sj_frame_type;
 

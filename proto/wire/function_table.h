@@ -1,12 +1,13 @@
 /* The function table of one module, the payload of a MODULE frame:
  *
  *   varint version | varint count | columns, one after the other:
- *   offsets: zigzag deltas | sizes: varints | technique, skip, source: count bytes each |
- *   names: count NUL-terminated strings (mangled; empty if unknown) |
- *   version 2 only: fingerprints: 8 bytes for each function without a name
+ *   offsets: `count` zigzag varints, each minus the previous offset (the first: minus 0) |
+ *   sizes: `count` varints | techniques, skips, sources: `count` bytes each |
+ *   names: `count` NUL-terminated strings (mangled; empty if unknown) |
+ *   version 2 only: fingerprints: u64 (little-endian) for each function without a name
  *
  * A table without fingerprints has version 1, which older collectors can read. In the frame the
- * table is compressed with zstd; Module.raw_bytes is its size before. */
+ * table is compressed with zstd; Module.raw_bytes is its size before compression. */
 #ifndef SJ_PROTO_WIRE_FUNCTION_TABLE_H
 #define SJ_PROTO_WIRE_FUNCTION_TABLE_H
 
