@@ -116,7 +116,6 @@ static int compare_numbers(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Lists the numbers of the segments in the folder, rising. */
 static sj_status list_segments(const char *directory, uint32_t **numbers, size_t *count,
                                sj_error *error)
 {
@@ -224,7 +223,6 @@ static uint64_t most_announced(const sj_spool *spool)
     return most;
 }
 
-/* Deletes a segment that is wholly acknowledged, after its announcements were kept. */
 static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
 {
     sj_spool_announced_keep(spool->directory, &spool->announced, segment, most_announced(spool));
@@ -458,7 +456,6 @@ static sj_status reserve_buffer(sj_spool *spool, size_t size, uint8_t **bytes)
     return SJ_OK;
 }
 
-/* Loads the frame at `offset`. Returns SJ_ECORRUPT if there is no sound frame. */
 static sj_status load_frame(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset,
                             sj_slice *frame)
 {
