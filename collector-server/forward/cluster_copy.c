@@ -151,7 +151,7 @@ static const copied_table of_session[] = {
      "INSERT INTO gaps(session_id, thread_number, reason, calls, events, start_ns, end_ns)"
      " SELECT ?1, thread_number, reason, calls, events, coalesce(start_ns, 0),"
      " coalesce(end_ns, 0) FROM temp.answer"},
-    /* The placeholder of the program is not needed: the modules of the session include its file. */
+    /* Module 0 stands for the program until the session has a module with a number above 0. */
     {NULL, "DELETE FROM session_modules WHERE session_id = ?1 AND number = 0 AND EXISTS (SELECT 1"
            " FROM session_modules AS x WHERE x.session_id = ?1 AND x.number > 0)"},
     /* Stored like a profile: sums without blocks. */
