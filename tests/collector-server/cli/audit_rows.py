@@ -62,8 +62,8 @@ def test(sojourn, arguments):
 
     audited.device("--collector", "tcp://127.0.0.1:1", "invite", invitation, action="device", says="a new device invite")
     audited.device("--collector", "tcp://127.0.0.1:1", "invite", invitation, action="device", says="invite", outcome="exists")
-    audited.device("--collector", "tcp://127.0.0.1:1", "invite", sojourn.path("another"), "nobody", action="device",
-                   says="nobody invite", outcome="no device matches")
+    audited.device("--collector", "tcp://127.0.0.1:1", "invite", sojourn.path("another"), "absent", action="device",
+                   says="absent invite", outcome="no device matches")
     audited.device("--collector", "tls+tcp://127.0.0.1:1", "invite", sojourn.path("third"), action="device", says="invite",
                    outcome="certificate")
 
@@ -72,9 +72,9 @@ def test(sojourn, arguments):
     audited.device(no_wait, "phone7", "attach", "12", action="command", says='phone7 attach {"pid":12}')
     audited.device(no_wait, "phone7", "attach", "many", action="command", says="phone7 attach", outcome="number")
     audited.device(no_wait, "phone7", "stauts", action="command", says="phone7 stauts", outcome="unknown command")
-    audited.device(no_wait, "nobody", "status", action="command", says="nobody status", outcome="no device matches")
+    audited.device(no_wait, "absent", "status", action="command", says="absent status", outcome="no device matches")
     audited.device(no_wait, "tag:rack=9", "status", action="command", says="tag:rack=9 status", outcome="no enrolled device")
-    audited.device("nobody", "revoke", action="device", says="nobody revoke", outcome="no device matches")
+    audited.device("absent", "revoke", action="device", says="absent revoke", outcome="no device matches")
     audited.device("phone7", "revoke", action="device", says="phone7 revoke")
     audited.device("phone7", "revoke", action="device", says="phone7 revoke", outcome="token")
 
