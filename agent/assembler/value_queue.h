@@ -37,7 +37,7 @@ void sj_value_queue_deinit(sj_value_queue *queue);
 void sj_value_queue_clear(sj_value_queue *queue);
 
 /* Adds a record. Returns false if the record is malformed, if the first record of its value is
- * missing, or if there is no memory. */
+ * missing, or if memory is lacking. */
 bool sj_value_queue_add(sj_value_queue *queue, const sj_record *record);
 
 /* Removes the next value of a call, in the order of the records: arguments at its entry, results at

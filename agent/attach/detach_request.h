@@ -11,7 +11,7 @@ typedef struct sj_detach_report {
 } sj_detach_report;
 
 /* Detaches from a process. Blocking: waits up to 30 s for the recorder, then as sj_detach_process.
- * Returns SJ_ENOTFOUND if there is no such process, or SJ_EPERM. Returns SJ_EUNSUPPORTED if a
+ * Returns SJ_ENOTFOUND if the process does not exist, or SJ_EPERM. Returns SJ_EUNSUPPORTED if a
  * living recorder launched it and records it to its end. Returns SJ_ETIMEDOUT if its recorder does
  * not reply, does not end, or may not be signalled by this user. Also returns errors of
  * sj_detach_process. */

@@ -60,7 +60,7 @@ static uint64_t fingerprint_of(const sj_module *module, const sj_code_range *ran
 }
 
 /* Returns a hash of the name of the function that an instruction of `range` calls or jumps to, or
- * its fingerprint in `plain` if it has no name. Returns 0 if there is no such function. */
+ * its fingerprint in `plain` if it has no name. Returns 0 if the function does not exist. */
 static uint64_t callee_of(const sj_module *module, const sj_code_range *range, const sj_code *code,
                           const uint64_t *plain)
 {

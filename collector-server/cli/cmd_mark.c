@@ -27,7 +27,7 @@ static int send_request(const sj_command *command, const char *session, sj_link_
 }
 
 /* Sends a mark or a trigger to the only recording whose session id begins with `prefix`. Fails if
- * there is no such recording, or more than one. */
+ * the recording does not exist, or several match. */
 static int send_live(const sj_command *command, const char *prefix, sj_link_type type, bool end,
                      const char *name)
 {

@@ -470,7 +470,7 @@ static int choose_held_block(calls_cursor *cursor, bool single, held_block **cho
     return result;
 }
 
-/* Makes the call with this id the only row. Sets `end` if there is no such call. */
+/* Makes the call with this id the only row. Sets `end` if the call does not exist. */
 static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     cursor->in_block = true;

@@ -6,7 +6,7 @@
 #include "collector-server/query/block_scan.h"
 
 /* sj_scan_contents_read moves the statement scan->contents to the current block's row, if it is not
- * there. Returns an SQLite result code; SQLITE_CORRUPT means that there is no such row.
+ * there. Returns an SQLite result code; SQLITE_CORRUPT means that the row is missing.
  * sj_scan_contents_leave resets the statement. */
 int sj_scan_contents_read(sj_block_scan *scan);
 void sj_scan_contents_leave(sj_block_scan *scan);

@@ -135,7 +135,7 @@ typedef struct sj_session_state {
 } sj_session_state;
 
 /* Loads the state of a stored session, without its call graph. The graph may later have
- * `most_paths` call paths. Returns SJ_ENOTFOUND if there is no such session, SJ_ENOMEM, or an
+ * `most_paths` call paths. Returns SJ_ENOTFOUND if the session does not exist, SJ_ENOMEM, or an
  * error of the database. */
 SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
                                               uint32_t most_paths, sj_session_state **state,

@@ -73,9 +73,9 @@ struct sj_store {
 };
 
 /* Finds a session by the id in a message, or loads it from the database. Returns SJ_ECORRUPT if the
- * id does not have 16 bytes. Returns SJ_ENOTFOUND if there is no such session, and SJ_EINVAL if the
- * session belongs to another sender. The message names the session. Returns SJ_ENOMEM, or an error
- * of the database. */
+ * id does not have 16 bytes. Returns SJ_ENOTFOUND if the session does not exist, and SJ_EINVAL if
+ * the session belongs to another sender. The message names the session. Returns SJ_ENOMEM, or an
+ * error of the database. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
 

@@ -42,7 +42,7 @@ SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options
 
 /* Rebuilds all aggregates of a session from its blocks, in one transaction: call paths,
  * functions, edges, streams, slow calls and timeline. Includes aggregates that its collector did
- * not write yet. Returns SJ_ENOTFOUND if there is no such session. Returns SJ_EUNSUPPORTED if
+ * not write yet. Returns SJ_ENOTFOUND if the session does not exist. Returns SJ_EUNSUPPORTED if
  * the session has profiles, which came as aggregates. Returns SJ_EIO, SJ_ENOMEM or SJ_EFULL. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 

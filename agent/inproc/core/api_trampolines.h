@@ -7,7 +7,7 @@
 
 /* Binds the references of all loaded modules. May be repeated. Returns the size of the trampolines
  * in bytes, which stay in the program. Returns 0 if no module refers to these functions, or if
- * there is no memory for trampolines. Takes the loader's lock. */
+ * memory for trampolines is lacking. Takes the loader's lock. */
 uint64_t sj_api_trampolines_bind(void);
 
 /* Makes all these calls return at once, because the agent is about to be unloaded. All other
