@@ -59,8 +59,9 @@ static price_range find_price(double pair_ns, double measured_ns)
 {
     price_range found = {least_price, least_price, least_price};
     double least = HUGE_VAL;
-    for (double relative_cost = least_price; relative_cost <= most_price;
-         relative_cost += price_step) {
+    const int steps = (int)lround((most_price - least_price) / price_step);
+    for (int step = 0; step <= steps; step++) {
+        const double relative_cost = least_price + step * price_step;
         const double current = unlikelihood(relative_cost, pair_ns, measured_ns);
         found.best = current < least ? relative_cost : found.best;
         least = current < least ? current : least;

@@ -6,7 +6,7 @@ import path from "node:path";
 const require = createRequire(path.join(path.resolve(process.argv[2]), "web", "package.json"));
 const { chromium } = require("playwright-core");
 const browser = await chromium.launch({
-    executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+    executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
     args: ["--no-sandbox", "--disable-gpu"],
 });
 const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });

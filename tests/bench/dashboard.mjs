@@ -126,7 +126,7 @@ async function frames(page) {
 }
 
 const browser = await chromium.launch({
-    executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+    executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
     args: ["--no-sandbox", "--disable-gpu"],
 });
 const scratch = mkdtempSync(path.join(tmpdir(), "dashboard-bench."));

@@ -73,7 +73,7 @@ before(async () => {
     address = `http://127.0.0.1:${viewer.address().port}/`;
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
-        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
         args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"], // speedscope draws with WebGL
     });
 });

@@ -51,6 +51,7 @@ OTHERWISE = {
     r"--callers 'Perl_": ({3}, "the recording is not perl's"),
     r"detach": ({0, 3}, "an earlier example has left it already"),
     r"/var/tmp/app": ({3}, "no app has kept recordings there"),
+    r"sojourn flush --discard": ({3}, "the spool has no such session"),
     r"sojourn flush": ({0, 1}, "what an earlier example had for a collector is kept"),
     r"sojourn (backup|restore) ": ({1, 3}, "there is no folder /backup"),
     r"collector:7654": ({0, 1, 125}, "there is no collector"),
