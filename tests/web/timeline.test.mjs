@@ -283,12 +283,19 @@ test("keys, wheel and drag move, zoom and select without focus; the address keep
 const windowOf = (page) => page.locator(".timeline").evaluate(({ dataset }) => [Number(dataset.from), Number(dataset.to)]);
 const lengthOf = async (page) => windowOf(page).then(([from, to]) => to - from);
 
-// Returns the place of the canvas once it lies in the window of the browser.
+// Returns where the drawn canvas is, once two frames show it at the same place.
 async function placeOf(page) {
     await drawn(page);
     const canvas = page.locator(".timeline canvas");
     await canvas.scrollIntoViewIfNeeded();
-    return canvas.boundingBox();
+    let place;
+    await comesTo(async () => {
+        const before = await canvas.boundingBox();
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        place = await canvas.boundingBox();
+        return ["x", "y", "width", "height"].every((side) => before[side] === place[side]);
+    }, true);
+    return place;
 }
 
 // Opens the timeline on a call and a short time after it. Returns a point on its bar, too.
@@ -297,18 +304,6 @@ async function openOn(call, options = {}) {
     const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`, options);
     const box = await placeOf(page);
     return { page, from, to, box, x: box.x + box.width / 2, y: box.y + 34 + 20 + 2 * 18 + 8 };
-}
-
-// Waits until two frames show the canvas at the same place.
-async function settledPlaceOf(page) {
-    let place;
-    await comesTo(async () => {
-        const before = await placeOf(page);
-        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-        place = await placeOf(page);
-        return ["x", "y", "width", "height"].every((side) => before[side] === place[side]);
-    }, true);
-    return place;
 }
 
 test("hovering shows the call beside the pointer, and draws nothing else again", async () => {
@@ -363,7 +358,7 @@ test("a click selects and leaves the window, a double click zooms in, a drag mov
     await page.keyboard.press("Escape");
     await page.waitForURL((url) => !url.searchParams.has("area") && !url.searchParams.has("call"));
     await page.getByRole("region", { name: "Selected call" }).waitFor({ state: "detached" });
-    const { y: top } = await settledPlaceOf(page); // chips above it and panels below it go
+    const { y: top } = await placeOf(page); // chips above it and panels below it go
     await page.mouse.move(x, top + 60);
     await page.mouse.down();
     await page.mouse.move(x - 60, top + 60, { steps: 3 });
