@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every link of the documents to a file of the tree leads to one, and to a heading that is there. Pictures are small,
-and the table of figures is short.
+and the table of figures and the READMEs of components are short.
 
 links.py SOURCE_FOLDER
 """
@@ -11,6 +11,9 @@ import sys
 
 MOST_PICTURE_BYTES = 200 * 1024
 MOST_LINES_OF_RESULTS = 400
+MOST_LINES_OF_README = 150
+GENERATED = os.path.join("schema", "README.md")
+COMPONENTS = ("agent", "collector-server", "proto", "schema", "web-static", "tests")
 FOLDERS = (".", "docs", "agent", "tests/bench")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -37,6 +40,19 @@ def problems_of(page):
             yield f"{page}: {target} has no such heading"
 
 
+def count_lines(path):
+    with open(path, encoding="utf-8") as file:
+        return len(file.readlines())
+
+
+def long_readmes(source):
+    for folder in COMPONENTS:
+        for page in glob.glob(os.path.join(source, folder, "**", "README.md"), recursive=True):
+            name = os.path.relpath(page, source)
+            if name != GENERATED and "node_modules" not in name and count_lines(page) > MOST_LINES_OF_README:
+                yield f"{name} has more than {MOST_LINES_OF_README} lines"
+
+
 def main():
     source = sys.argv[1]
     pages = [page for folder in FOLDERS for page in glob.glob(os.path.join(source, folder, "*.md"))]
@@ -44,9 +60,9 @@ def main():
     problems = [problem for page in pages for problem in problems_of(page)]
     problems += [f"{picture} is larger than {MOST_PICTURE_BYTES} bytes" for picture in pictures
                  if os.path.getsize(picture) > MOST_PICTURE_BYTES]
-    with open(os.path.join(source, "tests", "bench", "RESULTS.md"), encoding="utf-8") as file:
-        if len(file.readlines()) > MOST_LINES_OF_RESULTS:
-            problems.append("RESULTS.md is too long: move old tables to history/")
+    problems += long_readmes(source)
+    if count_lines(os.path.join(source, "tests", "bench", "RESULTS.md")) > MOST_LINES_OF_RESULTS:
+        problems.append("RESULTS.md is too long: move old tables to history/")
     if len(pages) < 15 or not pictures:
         problems.append("pages or pictures are not found")
     print("\n".join(problems) or "passed")

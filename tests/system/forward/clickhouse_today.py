@@ -2,7 +2,7 @@
 """A current ClickHouse accepts the statements that labs and readers send: its own parser and engine run them.
 
 The engine is that of the npm package in PACKAGE_FOLDER (todays_clickhouse.py). The test makes the tables of one node
-and of a cluster, fills and reads them, and gives them a TTL. forward/README.md must grant exactly the verbs and tables
+and of a cluster, fills and reads them, and gives them a TTL. docs/clickhouse.md must grant exactly the verbs and tables
 that the statements use.
 
 clickhouse_today.py BUILD_FOLDER PACKAGE_FOLDER
@@ -17,7 +17,7 @@ from lab_testing import Lab, check_equal, ends_of
 from sojourn_testing import check, main
 from todays_clickhouse import Today
 
-README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "collector-server", "forward", "README.md")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "docs", "clickhouse.md")
 LEAST_VERSION = 24
 MISTAKES = (
     ("SELEC 1", 62), ("CREATE TABEL x (a UInt8) ENGINE = TinyLog", 62), ("CREATE TABLE x (a UInt8) ENGIN = TinyLog", 62),
@@ -67,8 +67,8 @@ def sent_and_read(sojourn, node, lab, *layout):
 
 
 def granted():
-    """Returns the rights that forward/README.md grants to the three users, as pairs of a right and its object."""
-    with open(README, encoding="utf-8") as file:
+    """Returns the rights that docs/clickhouse.md grants to the three users, as pairs of a right and its object."""
+    with open(PAGE, encoding="utf-8") as file:
         found = re.findall(r"^(GRANT ([A-Z, ]+) ON (\S+) TO sojourn_(\w+));$", file.read(), re.M)
     check(len(found) >= 4, f"not the rights: {found}")
     rights = {"admin": set(), "lab": set(), "reader": set()}
