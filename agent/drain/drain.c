@@ -40,7 +40,7 @@ typedef struct drain_command {
     sj_status status;
 } drain_command;
 
-enum { SIGNALS_MAX = 1024, FILTERED_NS = 1000000000, CHECKPOINT_NS = 1000000000 };
+enum { SIGNALS_MAX = 1024, FILTERED_NS = 1000000000 };
 
 struct sj_drain {
     sj_drain_shared shared; /* used by the drain's thread */
@@ -156,12 +156,11 @@ static sj_status report_profile(sj_drain *drain)
         shared->window_end_ns = 0;
         sj_triggers_pause(shared->triggers, true);
     }
-    if (shared->profiler != NULL && now_ns >= shared->next_checkpoint_ns) {
-        shared->next_checkpoint_ns = now_ns + CHECKPOINT_NS;
-        sj_profiler_checkpoint(shared->profiler);
+    if (shared->profiler == NULL) {
+        return SJ_OK;
     }
-    if (shared->profiler == NULL ||
-        (now_ns < shared->next_profile_ns && !sj_profiler_is_large(shared->profiler))) {
+    sj_profiler_follow(shared->profiler, now_ns);
+    if (now_ns < shared->next_profile_ns && !sj_profiler_is_large(shared->profiler)) {
         return SJ_OK;
     }
     shared->next_profile_ns = now_ns + shared->options.policy->profile_interval_ns;

@@ -30,7 +30,6 @@ typedef struct sj_drain_shared {
     sj_overhead_governor *governor; /* NULL without a budget */
     sj_profiler *profiler;          /* NULL: blocks are sent */
     uint64_t next_profile_ns;
-    uint64_t next_checkpoint_ns;
     uint64_t window_ns; /* length of the profiling window; 0: no limit, or `window_end_ns` is set */
     uint64_t window_end_ns; /* end of the window, which begins at the first record; 0: unknown */
 } sj_drain_shared;

@@ -23,7 +23,13 @@
 #include <zstd.h>
 
 enum {
-    LARGE_NODES = 16 * 1024, /* about 100 bytes each when sent */
+    /* The collector writes every caller, callee and function that a frame changes, so few large
+     * frames cost it less than many small ones. */
+    FEW_NODES = 16 * 1024,
+    MOST_NODES = 128 * 1024, /* about 300 bytes of memory each */
+    LARGE_BYTES = 12 << 20,  /* of estimated_bytes(): a frame takes less than half of it */
+    ENCODED_NODE_BYTES = 64, /* a node with one call, at most */
+    ENCODED_EVENT_BYTES = 2, /* half of the events may add a bin of three bytes */
     STACKS_MAX_BYTES = 32 << 20,
     COMPRESSION_LEVEL = 3
 };
@@ -51,6 +57,7 @@ struct sj_profiler {
     const sj_gap *gaps;         /* gaps of the last block; borrowed from `decoder` */
     size_t gap_count;
     uint64_t checkpoint_events; /* number of summed events at the last checkpoint */
+    uint64_t next_checkpoint_ns;
 };
 
 static bool name_checkpoint(const char *directory, const char *suffix, char path[PATH_MAX])
@@ -341,10 +348,17 @@ const sj_gap *sj_profiler_gaps(const sj_profiler *profiler, size_t *count)
     return profiler->gaps;
 }
 
+/* Returns the most bytes that the sums can take before compression. */
+static uint64_t estimated_bytes(const sj_profiler *profiler, uint64_t nodes)
+{
+    return nodes * ENCODED_NODE_BYTES + profiler->sums.events * ENCODED_EVENT_BYTES;
+}
+
 bool sj_profiler_is_large(const sj_profiler *profiler)
 {
-    return sj_callgraph_node_count(profiler->graph) >= LARGE_NODES ||
-           profiler->open_count >= LARGE_NODES;
+    const uint32_t nodes = sj_callgraph_node_count(profiler->graph);
+    return profiler->open_count >= FEW_NODES || nodes >= MOST_NODES ||
+           (nodes >= FEW_NODES && estimated_bytes(profiler, nodes) >= LARGE_BYTES);
 }
 
 static sj_status compress(const uint8_t *raw, size_t size, uint8_t **packed, size_t *packed_size)
@@ -423,6 +437,13 @@ typedef struct checkpoint_header {
     uint32_t reserved;
 } checkpoint_header;
 
+enum {
+    CHECKPOINT_NS = 1000000000, /* least pause between checkpoints */
+    /* Also the least pause, in durations of a checkpoint. The program may wait for the drain while
+     * the drain writes one. */
+    CHECKPOINT_PAUSE = 31
+};
+
 #define CHECKPOINT_MAGIC UINT64_C(0x335453434a53) /* "SJCST3" */
 
 static bool write_checkpoint(const char *path, const checkpoint_header *header, sj_slice payload,
@@ -482,6 +503,17 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
     }
     free(open);
     free(packed);
+}
+
+void sj_profiler_follow(sj_profiler *profiler, uint64_t now_ns)
+{
+    if (now_ns < profiler->next_checkpoint_ns) {
+        return;
+    }
+    sj_profiler_checkpoint(profiler);
+    const uint64_t end_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t pause_ns = (end_ns - now_ns) * CHECKPOINT_PAUSE;
+    profiler->next_checkpoint_ns = end_ns + (pause_ns > CHECKPOINT_NS ? pause_ns : CHECKPOINT_NS);
 }
 
 /* Reads a complete checkpoint: `*bytes` holds its sums and stacks, and the caller frees it.

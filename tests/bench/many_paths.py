@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What a program costs that has more call paths than a session keeps.
 
-  tests/bench/many_paths.py B [--width 15]
+  tests/bench/many_paths.py B [--width 15] [--profile]
 
 A made-up program calls WIDTH functions from each of them, five levels deep, so that it has WIDTH^5
 call paths and as many calls at the lowest level. It is recorded with a width whose paths all fit,
-and with one whose paths do not. Told are paths, CPU of the recorder (drain, encoder, embedded
+and with one whose paths do not. With --profile, sums are recorded instead of calls. Told are paths, CPU of the recorder (drain, encoder, embedded
 collector) a call, its greatest memory, and bytes. The sums must be exact either way.
 """
 import argparse
@@ -31,14 +31,14 @@ def source(width):
     return "\n".join(lines)
 
 
-def record(build, folder, width):
+def record(build, folder, width, mode):
     program = folder / f"paths{width}"
     (folder / "paths.c").write_text(source(width))
     subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", program, folder / "paths.c"],
                    check=True)
     database = folder / f"paths{width}.db"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([build / "bin/sojourn", "record", "-q", "--summary", folder / "summary.json",
+    subprocess.run([build / "bin/sojourn", "record", "-q", *mode, "--summary", folder / "summary.json",
                     "-o", database, "--", program], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     summary = json.loads((folder / "summary.json").read_text())
@@ -59,12 +59,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--width", type=int, nargs="*", default=[13, 15, 20])
+    parser.add_argument("--profile", dest="mode", action="store_const", const=["--profile"], default=[])
     options = parser.parse_args()
     print("| calls | paths kept | folded | ns of CPU a call, all | MB at most | bytes a call |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for width in options.width:
-            record(options.build.resolve(), pathlib.Path(folder), width)
+            record(options.build.resolve(), pathlib.Path(folder), width, options.mode)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
  * recorder. */
 #include "agent/modes/profile.h"
 
+#include "agent/host/clock.h"
 #include "tests/support/call_trace.h"
 #include "tests/support/check.h"
 #include "tests/support/test_session.h"
@@ -146,6 +147,87 @@ static void calls_that_are_open_at_a_checkpoint_come_in_a_block(void **state)
     }
 }
 
+/* Returns the blocks of a thread with about as many call paths as calls. */
+static block_store record_many_paths(uint64_t seed)
+{
+    const trace_shape shape = {
+        .seed = seed, .calls = 30000, .functions = 1000, .max_depth = 60, .tick_choices = 9};
+    call_trace trace = trace_generate(&shape);
+    block_store store = {0};
+    sj_assembler_counters counters;
+    trace_assemble(&trace, 0, &store, &counters);
+    trace_free(&trace);
+    return store;
+}
+
+static void add_all(sj_profiler *profiler, const block_store *store)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        const sj_slice bytes = {.data = store->blocks[i].data, .size = store->blocks[i].size};
+        assert_int_equal(sj_profiler_block(profiler, bytes), SJ_OK);
+    }
+}
+
+/* The collector writes all that a frame changes, so frames of few paths would cost it much. */
+static void sums_of_many_paths_are_sent_in_few_frames(void **state)
+{
+    sj_profiler *profiler = begin();
+    uint64_t adds = 0;
+    (void)state;
+    while (!sj_profiler_is_large(profiler) && adds < 100) {
+        block_store store = record_many_paths(++adds);
+        add_all(profiler, &store);
+        block_store_free(&store);
+    }
+    assert_in_range(adds, 4, 8); /* 131,072 paths */
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK);
+    assert_false(sj_profiler_is_large(profiler));
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 1);
+    sj_profiler_free(profiler);
+}
+
+/* Each call of a path may add to the bytes of its histogram. */
+static void sums_of_many_calls_are_sent_before_they_exceed_a_frame(void **state)
+{
+    sj_profiler *profiler = begin();
+    block_store store = record_many_paths(1);
+    uint64_t adds = 0;
+    (void)state;
+    while (!sj_profiler_is_large(profiler) && adds < 200) {
+        add_all(profiler, &store);
+        adds++;
+    }
+    assert_in_range(adds, 50, 110); /* of 60,000 events: 12 MiB at two bytes each, less the paths */
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK);
+    block_store_free(&store);
+    sj_profiler_free(profiler);
+}
+
+static void a_checkpoint_waits_longer_than_the_previous_one_took(void **state)
+{
+    const sj_profiler_options given = options();
+    sj_profiler *profiler = begin();
+    (void)state;
+    test_blocks(1000, 3, profiler, add);
+    sj_profiler_follow(profiler, 1);
+    test_blocks(2000, 2, profiler, add);
+    /* The first checkpoint ended now and began at 1, so it took longer than ten seconds / 31. */
+    sj_profiler_follow(profiler, sj_clock_ns(CLOCK_MONOTONIC) + UINT64_C(10000000000));
+    sj_profiler_free(profiler);
+    assert_int_equal(sj_profiler_recover(&given), SJ_OK);
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 1);
+    assert_profile(0, 3, 1000);
+    profiler = begin();
+    test_blocks(3000, 3, profiler, add);
+    sj_profiler_follow(profiler, 1);
+    test_blocks(4000, 2, profiler, add);
+    sj_profiler_follow(profiler, UINT64_MAX); /* due */
+    sj_profiler_free(profiler);
+    assert_int_equal(sj_profiler_recover(&given), SJ_OK);
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 2);
+    assert_profile(1, 5, 3000);
+}
+
 static void damaged_blocks_are_refused(void **state)
 {
     static const uint8_t noise[200] = {1};
@@ -164,6 +246,12 @@ int main(void)
             a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_that_are_open_at_a_checkpoint_come_in_a_block, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(sums_of_many_paths_are_sent_in_few_frames, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(sums_of_many_calls_are_sent_before_they_exceed_a_frame,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_checkpoint_waits_longer_than_the_previous_one_took,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_blocks_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
