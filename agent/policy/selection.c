@@ -72,8 +72,7 @@ static bool names_function(const sj_pattern *patterns, size_t count, const char 
     return false;
 }
 
-/* True for modules that the agent itself depends on. They are never recorded. */
-static bool is_never_recorded(const char *path)
+bool sj_selection_is_never_recorded(const char *path)
 {
     static const char *const names[] = {"ld-linux",   "ld.so",      "libc.so",    "libc-",
                                         "libpthread", "linux-vdso", "libsojourn-"};
@@ -132,7 +131,7 @@ static bool is_precompiled(const char *name)
 
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main)
 {
-    if (!is_main && is_never_recorded(path)) {
+    if (!is_main && sj_selection_is_never_recorded(path)) {
         return false;
     }
     if (is_dispatcher(selection, file_name(path)) || is_precompiled(path)) {
@@ -169,7 +168,7 @@ static bool is_common_library(const char *name)
 
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path)
 {
-    return selection->module_count == 0 && !is_never_recorded(path) &&
+    return selection->module_count == 0 && !sj_selection_is_never_recorded(path) &&
            !is_common_library(file_name(path)) && !is_precompiled(path) &&
            !names_file(selection->modules_excluded, selection->modules_excluded_count, path);
 }

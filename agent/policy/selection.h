@@ -126,6 +126,10 @@ uint32_t sj_selection_runtime_bits(const sj_selection *selection);
 /* Sets the source of information about classes for all class filters; borrowed. */
 void sj_selection_set_classes(sj_selection *selection, sj_class_find find, void *context);
 
+/* True for modules that the agent itself depends on, such as the C library. Only calls into them
+ * can be recorded. */
+bool sj_selection_is_never_recorded(const char *path);
+
 /* True if a program is the runtime of other programs, by its file name. Its own functions are then
  * recorded like those of a system library. */
 bool sj_selection_is_launcher(const char *path);

@@ -183,3 +183,37 @@ bool sj_proc_has_thread(pid_t pid, pid_t tid)
     snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
     return access(path, F_OK) == 0;
 }
+
+/* Reads the number after `prefix`, in the line of a status file of /proc that begins so. Returns 0
+ * if there is none. */
+static uint64_t read_number(const char *path, const char *prefix, int base)
+{
+    char line[256];
+    uint64_t number = 0;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, prefix, strlen(prefix)) == 0) {
+            number = strtoull(line + strlen(prefix), NULL, base);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return number;
+}
+
+bool sj_proc_has_signal(pid_t tid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+    const uint64_t pending =
+        read_number(path, "SigPnd:\t", 16) | read_number(path, "ShdPnd:\t", 16);
+    return (pending & ~read_number(path, "SigBlk:\t", 16)) != 0;
+}
+
+uint64_t sj_proc_count_waits(pid_t pid, pid_t tid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    return read_number(path, "voluntary_ctxt_switches:\t", 10);
+}

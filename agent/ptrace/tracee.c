@@ -47,7 +47,9 @@ void sj_tracee_unlock(void)
 sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 {
     char path[64];
+    sj_proc_thread leader;
     *target = (sj_tracee){.pid = pid, .memory = -1};
+    target->is_child = sj_proc_thread_read(pid, pid, &leader) == SJ_OK && leader.parent == getpid();
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)sj_proc_living(pid));
     target->memory = open(path, O_RDWR | O_CLOEXEC);
     if (target->memory >= 0) {
@@ -150,14 +152,25 @@ static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
 static bool has_ended_child(const sj_tracee *target, pid_t tid)
 {
     siginfo_t info = {0};
-    sj_proc_thread thread;
-    if (tid != target->pid ||
-        waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0 ||
-        info.si_pid != tid ||
-        (info.si_code != CLD_EXITED && info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) {
-        return false;
+    return target->is_child && tid == target->pid &&
+           waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+           info.si_pid == tid &&
+           (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
+}
+
+/* Consumes the next state of a thread, as waitpid(2) does. Consumes only stops of a child's main
+ * thread, because the child may end at any moment. */
+static pid_t consume_state(const sj_tracee *target, pid_t tid, int *wait_status)
+{
+    siginfo_t info = {0};
+    if (!target->is_child || tid != target->pid) {
+        return waitpid(tid, wait_status, __WALL | WNOHANG);
     }
-    return sj_proc_thread_read(tid, tid, &thread) == SJ_OK && thread.parent == getpid();
+    if (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL) != 0) {
+        return -1;
+    }
+    *wait_status = (int)((unsigned)info.si_status << 8 | 0x7f); /* WIFSTOPPED, with its event */
+    return info.si_pid;
 }
 
 sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *wait_status)
@@ -169,7 +182,7 @@ sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *
             target->threads[thread].stopped = false;
             return SJ_ECLOSED;
         }
-        const pid_t got = waitpid(tid, wait_status, __WALL | WNOHANG);
+        const pid_t got = consume_state(target, tid, wait_status);
         if (got == tid) {
             target->threads[thread].stopped = WIFSTOPPED(*wait_status);
             target->replaced |= *wait_status >> 16 == PTRACE_EVENT_EXEC;

@@ -18,6 +18,7 @@
 #include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/jvm_request.h"
 #include "agent/ptrace/tracee.h"
+#include "agent/recording/code_samples.h"
 #include "agent/recording/late_hooks.h"
 #include "agent/recording/left_processes.h"
 #include "agent/recording/open_calls_at_attach.h"
@@ -56,6 +57,7 @@ struct sj_recording {
     bool is_delivering;     /* the program has ended or was left */
     atomic_bool is_full;    /* the session has its maximum size, and its processes are left */
     int interrupts;
+    sj_code_samples *samples; /* NULL: none are taken */
 };
 
 static sj_status block_signals(sj_recording *recording, sj_error *error)
@@ -578,9 +580,27 @@ static const char *describe_end(const sj_recording_summary *summary)
     }
 }
 
+/* Samples the program's code, unless an emulator runs it. */
+static void start_samples(sj_recording *recording)
+{
+    const sj_recording_options *options = &recording->pipeline->options;
+    const bool is_emulated = options->program != NULL && options->program->agent != NULL;
+    if (!is_emulated && !options->no_code_samples) {
+        recording->samples = sj_code_samples_start(
+            recording->pipeline->writer, recording->pipeline->registry, recording->pipeline->drain);
+    }
+}
+
+static void stop_samples(sj_recording *recording)
+{
+    sj_code_samples_stop(recording->samples);
+    recording->samples = NULL;
+}
+
 static void stop_components(sj_recording *recording)
 {
     sj_link_server_counters link;
+    stop_samples(recording);
     sj_pipeline_stop_collecting(recording->pipeline, &link);
     recording->pipeline->summary.agent_reported = link.ready != 0;
     if (!recording->pipeline->summary.program_left && !recording->is_attached) {
@@ -645,6 +665,7 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
         SJ_TRY(join_process(recording, error));
         /* after the attach, so that the collector gets no session that failed */
         sj_uplink_release(recording->pipeline->uplink);
+        start_samples(recording);
         wait_for_process(recording);
     } else {
         if (sj_launch_go(&recording->launch, exec_errno) != SJ_OK) {
@@ -652,6 +673,7 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
                            strerror(*exec_errno));
         }
         sj_uplink_release(recording->pipeline->uplink);
+        start_samples(recording);
         wait_for_program(recording);
         leave_others(recording);
     }

@@ -62,6 +62,7 @@ typedef struct sj_recording_options {
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
+    bool no_code_samples;        /* see code_samples.h */
     int64_t plan_wait_ms;        /* how long a program waits for the plan of a module; 0: 20000 */
     bool asks_user_for_changes;  /* the user's changes.json counts (change_permit.h) */
     const char *function_txt;    /* directory of a live function.txt; NULL: none; borrowed */

@@ -370,6 +370,41 @@ static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc
     return SJ_EXIT_OK;
 }
 
+/* Parses the options behind the word `at`, up to the next word, or all with `is_last`. Removes them
+ * from the words. Returns -1, or an exit code. */
+static int parse_behind(sj_device_options *options, int at, bool is_last, int *argc, char **argv)
+{
+    sj_command command = sj_command_device;
+    int first = 0;
+    command.stops_at_argument = !is_last;
+    if (*argc <= at + 1) {
+        return -1;
+    }
+    const int code = sj_options_parse(&command, *argc - at, argv + at, options, &first);
+    if (code < 0) {
+        const int left = *argc - at - first;
+        memmove(argv + at + 1, argv + at + first, (size_t)left * sizeof(*argv));
+        *argc = at + 1 + left;
+    }
+    return code;
+}
+
+/* Parses options that stand behind the device and the command. Leaves the options of a program
+ * alone. */
+static int parse_later_options(sj_device_options *options, int *argc, char **argv)
+{
+    static const char *const runs_program[] = {"launch", "record", "prepare"};
+    bool has_program = false;
+    const int code = parse_behind(options, 0, false, argc, argv);
+    if (code >= 0 || *argc < 2) {
+        return code;
+    }
+    for (size_t i = 0; i < sizeof(runs_program) / sizeof(runs_program[0]); i++) {
+        has_program |= strcmp(argv[1], runs_program[i]) == 0;
+    }
+    return parse_behind(options, 1, !has_program, argc, argv);
+}
+
 static int run_device(int argc, char **argv)
 {
     sj_device_options options = {.hours = DEFAULT_HOURS};
@@ -383,6 +418,12 @@ static int run_device(int argc, char **argv)
     if (first == argc) {
         return sj_command_usage_error(&sj_command_device, "name the device and the command");
     }
+    char **words = argv + first;
+    int count = argc - first;
+    const int later_code = parse_later_options(&options, &count, words);
+    if (later_code >= 0) {
+        return later_code;
+    }
     if (options.database == NULL) {
         const char *usual = getenv(SJ_ENV_DATABASE);
         options.database = usual != NULL && usual[0] != '\0' ? usual : "lab.db";
@@ -390,7 +431,7 @@ static int run_device(int argc, char **argv)
     if (sj_fleet_open(options.database, &fleet, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_device, &error);
     }
-    const int exit_code = run_words(fleet, &options, argc - first, argv + first);
+    const int exit_code = run_words(fleet, &options, count, words);
     sj_fleet_close(fleet);
     return exit_code;
 }

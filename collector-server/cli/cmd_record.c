@@ -237,9 +237,10 @@ static void settle_earlier(const sj_record_values *options)
     }
 }
 
-/* Reads from the database what is worth reporting of the session. The recorder has closed the
- * database. */
-static void read_stored(const char *path, const sj_session_id *session, sj_report_text *text)
+/* Reads from the database what is worth reporting of the session. `arguments` is the program's
+ * command line; NULL: an attach. The recorder has closed the database. */
+static void read_stored(const char *path, const sj_session_id *session, char *const *arguments,
+                        sj_report_text *text)
 {
     sqlite3 *database = NULL;
     sqlite3_stmt *row = NULL;
@@ -255,7 +256,7 @@ static void read_stored(const char *path, const sj_session_id *session, sj_repor
     if (text->is_stored) {
         const int64_t session_id = sqlite3_column_int64(row, 0);
         sj_session_doubts_read(database, session_id, &text->doubts);
-        sj_session_highlights_read(database, session_id, &text->highlights);
+        sj_session_highlights_read(database, session_id, arguments, &text->highlights);
     }
     sqlite3_finalize(row);
     sqlite3_close(database);
@@ -295,7 +296,7 @@ static int record_into(sj_record_values *options, sj_recording *recording, sj_re
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
     if (embedded != NULL) {
-        read_stored(options->output, &summary->session, text);
+        read_stored(options->output, &summary->session, options->recording.arguments, text);
     }
     sj_report_text_summary(text, summary, file_bytes);
     write_summary(options, summary, text, file_bytes);

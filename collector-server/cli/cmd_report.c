@@ -4,6 +4,7 @@
 #include "collector-server/cli/report_coverage.h"
 #include "collector-server/cli/report_table.h"
 #include "collector-server/cli/source_lines.h"
+#include "collector-server/cli/unrecorded_code.h"
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/shipped_queries.h"
@@ -139,6 +140,17 @@ static sj_status print_head(const report_request *request, sqlite3 *database, in
     return SJ_OK;
 }
 
+/* Says where most time passed, if that code is not recorded. Says nothing about a part of a
+ * session. */
+static void print_unrecorded(const report_request *request, sqlite3 *database, int64_t session_id)
+{
+    sj_unrecorded_code code;
+    if (request->choice.selection == NULL) {
+        sj_unrecorded_code_read(database, session_id, NULL, &code);
+        sj_unrecorded_code_print(stdout, &code, "\n", "  ");
+    }
+}
+
 static int print_table(report_request *request, sqlite3_stmt *statement, int64_t session_id,
                        const sj_session_summary *summary)
 {
@@ -169,6 +181,7 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     if (request->waits != NULL) {
         fputs(waits_note, stdout);
     }
+    print_unrecorded(request, database, session_id);
     const bool written = sj_terminal_close(terminal);
     if (head_status != SJ_OK) {
         return sj_command_failed(&sj_command_report, &error);

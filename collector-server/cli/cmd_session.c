@@ -1,3 +1,4 @@
+#include "agent/policy/suggest.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/json_output.h"
@@ -415,6 +416,28 @@ static sj_status parse_call(const sj_option *option, void *values, const char *t
                : sj_fail(error, SJ_EINVAL, "--call needs a call_id, not \"%s\"", text);
 }
 
+/* Reports a word that is not an action, with the action that it most likely means, or with all. */
+static int report_unknown_action(const char *name)
+{
+    enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+    const char *names[VERBS];
+    sqlite3_str *list = sqlite3_str_new(NULL);
+    for (size_t i = 0; i < VERBS; i++) {
+        names[i] = verbs[i].name;
+        sqlite3_str_appendf(list, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    const char *nearest = sj_suggest(name, names, VERBS);
+    char *text = sqlite3_str_finish(list);
+    const int code =
+        nearest != NULL
+            ? sj_command_usage_error(&sj_command_session,
+                                     "there is no action '%s'; did you mean '%s'?", name, nearest)
+            : sj_command_usage_error(&sj_command_session, "name an action: %s",
+                                     text != NULL ? text : "");
+    sqlite3_free(text);
+    return code;
+}
+
 static int run_session(int argc, char **argv)
 {
     session_request request = {0};
@@ -436,7 +459,7 @@ static int run_session(int argc, char **argv)
         }
         return run_verb(&request, &verbs[i]);
     }
-    return sj_command_usage_error(&sj_command_session, "there is no action '%s'", name);
+    return report_unknown_action(name);
 }
 
 static const sj_option session_options[] = {

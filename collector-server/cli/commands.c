@@ -80,8 +80,12 @@ static int run_help(int argc, char **argv)
     }
     if (topic != NULL && sj_command_find(argv[0]) == &sj_command_help_page) {
         const sj_command *command = sj_command_find(topic);
+        const char *nearest = command == NULL ? sj_command_nearest(topic) : NULL;
         if (command == NULL) {
-            return sj_command_usage_error(&sj_command_help_page, "unknown command \"%s\"", topic);
+            return sj_command_usage_error(&sj_command_help_page, "unknown command \"%s\"%s%s%s",
+                                          topic, nearest != NULL ? "; did you mean \"" : "",
+                                          nearest != NULL ? nearest : "",
+                                          nearest != NULL ? "\"?" : "");
         }
         return sj_command_help(command);
     }

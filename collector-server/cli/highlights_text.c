@@ -1,6 +1,7 @@
 #include "collector-server/cli/highlights_text.h"
 
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/shell_word.h"
 #include "collector-server/query/query.h"
 
 #include <string.h>
@@ -51,32 +52,16 @@ static void print_functions(FILE *file, const sj_session_highlights *highlights,
     }
 }
 
-/* Returns the path as a word for a shell. Returns NULL if it cannot be shown as one word. */
-static const char *shell_word(const char *path, char *word, size_t capacity)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "/._-+:,@%=";
-    if (path[strspn(path, plain)] == '\0') {
-        return path;
-    }
-    for (const char *at = path; *at != '\0'; at++) {
-        if (*at == '\'' || (unsigned char)*at < ' ') {
-            return NULL;
-        }
-    }
-    const int length = snprintf(word, capacity, "'%s'", path);
-    return length > 0 && (size_t)length < capacity ? word : NULL;
-}
-
 void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bool crashed,
                          const char *path, uint32_t lines)
 {
     char quoted[512];
-    const char *word = shell_word(path, quoted, sizeof(quoted));
+    const char *word = sj_shell_word(path, quoted, sizeof(quoted));
     const bool shows_crash = crashed && highlights->crash_signal != 0;
     const bool shows_zombies = highlights->zombie_reports != 0 && word != NULL;
     const uint32_t others = (uint32_t)shows_crash + (uint32_t)shows_zombies +
-                            (uint32_t)highlights->was_watched + (word != NULL);
+                            (uint32_t)highlights->was_watched +
+                            2 * (uint32_t)(highlights->unrecorded.percent != 0) + (word != NULL);
     if (shows_crash) {
         print_crash(file, highlights);
     }
@@ -87,6 +72,7 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
         print_coverage(file, highlights);
     }
     print_functions(file, highlights, lines > others ? lines - others : 0);
+    sj_unrecorded_code_print(file, &highlights->unrecorded, "  elsewhere  ", "             ");
     if (word != NULL) {
         fprintf(file, "  next       sojourn report %s; tree, replay and ui read it, too\n", word);
     }

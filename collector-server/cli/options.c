@@ -1,5 +1,6 @@
 #include "collector-server/cli/options.h"
 
+#include "agent/policy/suggest.h"
 #include "collector-server/cli/command.h"
 #include "proto/base/units.h"
 
@@ -144,6 +145,19 @@ static bool is_ambiguous(const getopt_tables *tables, const char *word)
     return count > 1;
 }
 
+/* Returns the name of the option that the word most likely means, or NULL. */
+static const char *nearest_name(const getopt_tables *tables, const char *word)
+{
+    const char *names[OPTIONS_MAX + 1];
+    char name[64];
+    const size_t dashes = strspn(word, "-");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + dashes, "="), word + dashes);
+    for (size_t i = 0; i <= tables->count; i++) { /* the last is --help */
+        names[i] = tables->names[i].name;
+    }
+    return sj_suggest(name, names, tables->count + 1);
+}
+
 /* Prints why getopt_long refused the word. `found` is its return value. */
 static int report_refused(const sj_command *command, const getopt_tables *tables, int found,
                           const char *word)
@@ -157,11 +171,15 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
         return sj_command_usage_error(command, "%.*s takes no value", (int)strcspn(word, "="),
                                       word);
     }
-    return sj_command_usage_error(command,
-                                  needs_value                  ? "%s needs a value"
-                                  : is_ambiguous(tables, word) ? "several options begin with %s"
-                                                               : "there is no option %s",
-                                  word);
+    if (needs_value || is_ambiguous(tables, word)) {
+        return sj_command_usage_error(
+            command, needs_value ? "%s needs a value" : "several options begin with %s", word);
+    }
+    const char *nearest = nearest_name(tables, word);
+    return nearest != NULL
+               ? sj_command_usage_error(command, "there is no option %s; did you mean --%s?", word,
+                                        nearest)
+               : sj_command_usage_error(command, "there is no option %s", word);
 }
 
 /* Parses the options whose is_first equals `is_first` and skips the others. The return values are

@@ -194,6 +194,11 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.no_plan_cache),
      .help = "plan the hooks anew instead of using cached plans"},
+    {.name = "no-code-samples",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(sj_record_values, recording.no_code_samples),
+     .help = "do not sample which files' code runs; the summary then cannot say where\n"
+             "time passes that no recorded call explains"},
     {.name = "plan-wait",
      .argument = "TIME",
      .kind = SJ_ARG_TIME,

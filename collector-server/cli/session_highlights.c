@@ -65,7 +65,7 @@ static const char crash_sql[] =
     " WHERE session_id = ?1 AND exit_signal IS NOT NULL ORDER BY number LIMIT 1";
 static const char zombies_sql[] = "SELECT count(*) FROM zombie_reports WHERE session_id = ?1";
 
-void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
+void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *const *arguments,
                                 sj_session_highlights *highlights)
 {
     static const struct {
@@ -81,5 +81,6 @@ void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         read_rows(database, parts[i].sql, session_id, parts[i].most, parts[i].read, highlights);
     }
+    sj_unrecorded_code_read(database, session_id, arguments, &highlights->unrecorded);
     highlights->was_watched = sj_zombie_coverage_read(database, session_id, &highlights->coverage);
 }

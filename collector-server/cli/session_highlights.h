@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 
+#include "collector-server/cli/unrecorded_code.h"
 #include "collector-server/cli/zombie_coverage.h"
 #include "proto/base/ids.h"
 
@@ -31,11 +32,13 @@ typedef struct sj_session_highlights {
     uint64_t zombie_reports; /* uses of freed memory, reported in this session */
     bool was_watched;        /* freed memory was watched: `coverage` says how much of it */
     sj_zombie_coverage coverage;
+    sj_unrecorded_code unrecorded;
 } sj_session_highlights;
 
-/* Reads the highlights. Members that cannot be read are 0. `frames` is the stack of one thread of
- * the crashed process: of the thread that entered a function last. */
-void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
+/* Reads the highlights. `arguments` is the program's command line, NULL-terminated; NULL: it was
+ * not started by this command. Members that cannot be read are 0. `frames` is the stack of one
+ * thread of the crashed process: of the thread that entered a function last. */
+void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *const *arguments,
                                 sj_session_highlights *highlights);
 
 #endif

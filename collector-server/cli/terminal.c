@@ -80,11 +80,19 @@ static size_t fit_words(const char *line, size_t length, int columns)
     return end != 0 ? end : most != 0 ? most : length;
 }
 
+/* True if a line is an indented command, which a user copies as one line. */
+static bool is_command(const char *line)
+{
+    static const char program[] = "sojourn ";
+    const size_t spaces = strspn(line, " ");
+    return spaces != 0 && strncmp(line + spaces, program, strlen(program)) == 0;
+}
+
 void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text, int indent)
 {
     while (*text != '\0') {
         size_t left = strcspn(text, "\n");
-        int space = terminal->columns;
+        int space = is_command(text) ? SJ_TERMINAL_UNLIMITED : terminal->columns;
         while (space > 2 * indent && left > (size_t)space) {
             const size_t shown = fit_words(text, left, space);
             if (shown == left) {

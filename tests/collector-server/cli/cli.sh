@@ -32,6 +32,11 @@ says 125 2 "name the program" "$sojourn" record
 says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
 says 125 2 "needs a value" "$sojourn" record --wait
 says 125 2 "needs a time" "$sojourn" record --wait soon -- true
+says 2 2 'no option --colums; did you mean --columns' "$sojourn" report --colums calls run.db
+says 2 2 'did you mean "record"' "$sojourn" help recrod
+says 2 2 "did you mean 'import'" "$sojourn" session imprt run.db
+says 2 2 "name an action: pin, unpin" "$sojourn" session
+says 2 2 'no option --no-wat; did you mean --no-wait' "$sojourn" device phone ps --no-wat
 says 2 2 "no option -x" "$sojourn" report -xd run.db
 says 2 2 "-d needs a value" "$sojourn" report -d
 says 2 2 "--json takes no value" "$sojourn" report --json=yes run.db
@@ -83,6 +88,9 @@ says 3 2 "shipped policies: $("$sojourn" policy list | sed ':next; N; $!b next; 
 
 # bench: runs of one name go into one database, options of record are passed on, and a failing run ends it.
 "$sojourn" bench -n 3 --warmup 1 -o bench.db --name plain -- sh -c 'echo out' >bench.txt 2>error.txt || fail "bench: $(cat error.txt)"
+# Options of device may stand anywhere, except among those of a program.
+says 3 2 "no device matches .phone" "$sojourn" device -d bench.db phone --timeout 5 ps --no-wait
+says 3 2 "no device matches .phone" "$sojourn" device -d bench.db phone launch --no-wait ./app --timeout soon
 "$sojourn" bench --runs=2 --name profiled --profile -o bench.db -- sh -c 'echo out' >>bench.txt 2>error.txt ||
     fail "bench with an option of record: $(cat error.txt)"
 equal "sessions of bench" "plain|trace|3 profiled|profile|2" \

@@ -1,5 +1,6 @@
 #include "agent/abi/saved_context.h"
 #include "agent/ptrace/arch.h"
+#include "agent/ptrace/proc_status.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -41,6 +42,39 @@ sj_status sj_registers_get(pid_t tid, sj_registers *state)
                                           now.r12, now.r13, now.r14, now.r15, now.rip},
                             .register_count = 17};
     return SJ_OK;
+}
+
+/* True for waits that return EINTR after a stop, even if no signal handler has run. */
+static bool is_wait(uint64_t number)
+{
+    static const uint64_t numbers[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,
+                                       SYS_semop,      SYS_semtimedop,  SYS_rt_sigtimedwait,
+                                       SYS_msgrcv,     SYS_msgsnd,      SYS_io_getevents};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (number == numbers[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_status sj_wait_repeat(pid_t tid)
+{
+    enum { SYSCALL_BYTES = 2 };
+    struct user_regs_struct now;
+    SJ_TRY(get_registers(tid, &now));
+    if ((int64_t)now.rax != -EINTR || !is_wait(now.orig_rax) || sj_proc_has_signal(tid)) {
+        return SJ_OK;
+    }
+    now.rip -= SYSCALL_BYTES;
+    now.rax = now.orig_rax;
+    now.orig_rax = UINT64_MAX; /* else the kernel might rewind the call a second time */
+    return ptrace(PTRACE_SETREGS, tid, NULL, &now) == 0 ? SJ_OK : SJ_ECLOSED;
+}
+
+bool sj_waits_are_repeatable(void)
+{
+    return true;
 }
 
 sj_status sj_registers_set_pc(pid_t tid, uint64_t pc)

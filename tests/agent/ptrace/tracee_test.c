@@ -1,0 +1,124 @@
+/* Stops of single threads: waits that the kernel does not restart go on, and a child keeps its exit
+ * status for the code that started it. */
+#include "agent/ptrace/arch.h"
+#include "agent/ptrace/proc_status.h"
+#include "tests/support/check.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_READY = 7, EXIT_INTERRUPTED = 8, EXIT_FAILED = 9 };
+
+static void ignore_signal(int signal)
+{
+    (void)signal;
+}
+
+/* Starts a child that waits for `event` with epoll_wait, and exits with what it returned. */
+static pid_t start_waiting(int event)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        struct epoll_event wanted = {.events = EPOLLIN};
+        const int set = epoll_create1(0);
+        signal(SIGUSR1, ignore_signal);
+        if (epoll_ctl(set, EPOLL_CTL_ADD, event, &wanted) != 0) {
+            _exit(EXIT_FAILED);
+        }
+        const int got = epoll_wait(set, &wanted, 1, -1);
+        _exit(got == 1 ? EXIT_READY : errno == EINTR ? EXIT_INTERRUPTED : EXIT_FAILED);
+    }
+    return child;
+}
+
+static void stop_in_wait(pid_t child, sj_tracee *target)
+{
+    sj_registers state = {0};
+    size_t thread = 0;
+    assert_int_equal(sj_tracee_open(child, target, NULL), SJ_OK);
+    while (sj_tracee_is_there(target)) {
+        sj_proc_thread facts;
+        assert_int_equal(sj_proc_thread_read(child, child, &facts), SJ_OK);
+        if (facts.state == 'S') {
+            break;
+        }
+    }
+    assert_int_equal(sj_tracee_stop_one(target, child, &thread), SJ_OK);
+    assert_int_equal(sj_registers_get(child, &state), SJ_OK);
+    assert_true(state.in_syscall);
+}
+
+static int finish(pid_t child, int event, sj_tracee *target)
+{
+    const uint64_t one = 1;
+    int status = 0;
+    sj_tracee_resume_all(target);
+    sj_tracee_close(target);
+    assert_int_equal(write(event, &one, sizeof(one)), sizeof(one));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    close(event);
+    return WEXITSTATUS(status);
+}
+
+static void a_wait_goes_on_after_a_stop(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    const int event = eventfd(0, 0);
+    const pid_t child = start_waiting(event);
+    stop_in_wait(child, &target);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+        assert_int_equal(finish(child, event, &target), EXIT_READY);
+    } else {
+        assert_int_equal(sj_wait_repeat(child), SJ_EUNSUPPORTED);
+        (void)finish(child, event, &target);
+    }
+}
+
+static void a_signal_ends_a_wait(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    const int event = eventfd(0, 0);
+    const pid_t child = start_waiting(event);
+    stop_in_wait(child, &target);
+    assert_int_equal(kill(child, SIGUSR1), 0);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+    }
+    assert_int_equal(finish(child, event, &target), EXIT_INTERRUPTED);
+}
+
+static void a_child_keeps_its_exit_status(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    int status = 0;
+    const int event = eventfd(0, 0);
+    const pid_t child = start_waiting(event);
+    stop_in_wait(child, &target);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(sj_tracee_wait(&target, 0, 60000, &status), SJ_ECLOSED);
+    sj_tracee_close(&target);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(event);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_goes_on_after_a_stop),
+        cmocka_unit_test(a_signal_ends_a_wait),
+        cmocka_unit_test(a_child_keeps_its_exit_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
