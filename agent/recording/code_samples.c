@@ -16,6 +16,8 @@
 #define FIRST_PERIOD_NS UINT64_C(10000000)
 #define PERIOD_NS UINT64_C(50000000)
 #define FIRST_NS UINT64_C(1000000000)
+#define IDLE_PERIOD_NS UINT64_C(320000000)
+#define NS_PER_CPU_NS UINT64_C(50) /* a look takes at most 2 % of a processor */
 
 enum {
     /* With so many calls in a second, the calls themselves show where time passes. */
@@ -45,6 +47,7 @@ struct sj_code_samples {
     sj_drain *drain;
     pthread_t thread;
     uint64_t tick;
+    bool is_busy;   /* a thread was running at the last tick */
     uint64_t calls; /* recorded calls at the last tick */
     thread_look looks[LOOKS];
     uint64_t sampled_ns, generated_ns, other_ns;
@@ -144,6 +147,7 @@ static bool is_computing(sj_code_samples *samples, pid_t pid, pid_t tid)
     if (sj_proc_thread_read(pid, tid, &facts) != SJ_OK || facts.state != 'R') {
         return false;
     }
+    samples->is_busy = true;
     const thread_look now = {
         .tid = tid, .waits = sj_proc_count_waits(pid, tid), .tick = samples->tick};
     const bool is_same =
@@ -208,6 +212,7 @@ static void sample_all(sj_code_samples *samples, uint64_t ns)
     const uint64_t calls = counters.calls - samples->calls;
     samples->calls = counters.calls;
     samples->tick++;
+    samples->is_busy = false;
     const size_t count = sj_registry_list_living(samples->registry, pids, PROCESSES_MOST);
     for (size_t i = 0; i < count; i++) {
         sample_process(samples, pids[i], ns, calls * UINT64_C(1000000000) > CALLS_MOST * ns);
@@ -230,13 +235,26 @@ static bool wait_for(sj_code_samples *samples, uint64_t ns)
     return goes_on;
 }
 
+/* The time until the next look: longer while all threads wait, and when a look is expensive because
+ * there are many threads. */
+static uint64_t choose_period(const sj_code_samples *samples, uint64_t last_ns, uint64_t cpu_ns)
+{
+    uint64_t period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
+    if (!samples->is_busy) {
+        period_ns = 2 * last_ns < IDLE_PERIOD_NS ? 2 * last_ns : IDLE_PERIOD_NS;
+    }
+    return period_ns > NS_PER_CPU_NS * cpu_ns ? period_ns : NS_PER_CPU_NS * cpu_ns;
+}
+
 static void *run(void *argument)
 {
     sj_code_samples *samples = argument;
     uint64_t period_ns = FIRST_PERIOD_NS;
     while (wait_for(samples, period_ns)) {
+        const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         sample_all(samples, period_ns);
-        period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
+        period_ns =
+            choose_period(samples, period_ns, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
     }
     return NULL;
 }
