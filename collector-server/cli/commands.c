@@ -34,6 +34,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_stalls,
     &sj_command_sql,
     &sj_command_export,
+    &sj_command_import,
     &sj_command_symbols,
     &sj_command_forward,
     &sj_command_verify,
