@@ -25,6 +25,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_sessions,
     &sj_command_session,
     &sj_command_report,
+    &sj_command_coverage,
     &sj_command_tree,
     &sj_command_replay,
     &sj_command_flame,

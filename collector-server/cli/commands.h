@@ -36,6 +36,7 @@ extern const sj_command sj_command_restore;
 extern const sj_command sj_command_salvage;
 extern const sj_command sj_command_diff;
 extern const sj_command sj_command_check;
+extern const sj_command sj_command_coverage;
 extern const sj_command sj_command_export;
 extern const sj_command sj_command_import;
 extern const sj_command sj_command_zombies;
