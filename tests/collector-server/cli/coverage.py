@@ -40,13 +40,13 @@ def asked(sojourn, database, *options):
 def test(sojourn, _):
     database = sojourn.path("covered.db")
     import_session(sojourn, database, "first", ["a", "b", "d"], ["a", "b", "a"])
-    import_session(sojourn, database, "second", ["c", "d", "a", "e[1]"], ["a", "c"])
+    import_session(sojourn, database, "second", ["c", "d", "a", "e[1]", "b"], ["a", "c"])
     row, = asked(sojourn, database)
     check((row["name"], row["functions"], row["entered"], row["calls"]) == ("app", 5, 3, 5), f"{row}")
     row, = asked(sojourn, database, "--over", "1")
     check((row["functions"], row["entered"]) == (3, 2), f"{row}")
     rows = asked(sojourn, database, "--by", "function", "--over", "last")
-    check({row["name"]: row["entered"] for row in rows} == {"a": 1, "c": 1, "d": 0, "e[1]": 0}, f"{rows}")
+    check({row["name"]: row["entered"] for row in rows} == {"a": 1, "b": 0, "c": 1, "d": 0, "e[1]": 0}, f"{rows}")
     for options, names in ((("--over", "2", "--beyond", "1"), ["c"]), (("--over", "1", "--beyond", "2"), ["b"]),
                            (("--over", "1", "--beyond", "all"), []), (("--never",), ["d", "e[1]"]),
                            (("--never", "--over", "1"), ["d"])):
