@@ -36,7 +36,9 @@ extern const sj_command sj_command_restore;
 extern const sj_command sj_command_salvage;
 extern const sj_command sj_command_diff;
 extern const sj_command sj_command_check;
+extern const sj_command sj_command_coverage;
 extern const sj_command sj_command_export;
+extern const sj_command sj_command_import;
 extern const sj_command sj_command_zombies;
 extern const sj_command sj_ui_command;
 extern const sj_command sj_command_help_page; /* `sojourn help` */

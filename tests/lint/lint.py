@@ -143,7 +143,7 @@ FLOORS = """
     collector-server/store
     collector-server/edge
     collector-server/ingest collector-server/query
-    collector-server/export collector-server/maintenance collector-server/forward
+    collector-server/export collector-server/import collector-server/maintenance collector-server/forward
     collector-server/fleet
     collector-server/http
     collector-server/cli

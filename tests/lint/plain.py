@@ -19,7 +19,7 @@ REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "ag
              "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/modes", "agent/objfile",
              "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",
              "agent/session", "agent/uplink", "agent/zombies", "collector-server/cli", "collector-server/edge",
-             "collector-server/export", "collector-server/fleet", "collector-server/forward", "collector-server/http",
+             "collector-server/export", "collector-server/import", "collector-server/fleet", "collector-server/forward", "collector-server/http",
              "collector-server/ingest", "collector-server/maintenance", "collector-server/query",
              "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
              "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain", "tests/agent/inproc",

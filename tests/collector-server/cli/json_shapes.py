@@ -100,6 +100,11 @@ def what_was_done(sojourn, shapes, database, program):
     check(run("session", "tag", "1", "build=7", "-d", database) == [{"action": "tag", "session_id": 1}], "tag")
     check([(row["action"], row["imported_from"]) for row in run("session", "import", database, "-d", other)]
           == [("import", 1), ("import", 2)], "import")
+    stacks = sojourn.path("stacks.folded")
+    with open(stacks, "w", encoding="utf-8") as file:
+        file.write("main;work 3\n")
+    check([(row["format"], row["samples"]) for row in run("import", stacks, "-d", sojourn.path("imported.db"))]
+          == [("folded", 1)], "import of another tool's file")
     check(run("session", "move", "1", sojourn.path("."), "-d", other)[0]["blocks"] > 0, "move")
     check(run("session", "return", "1", "-d", other)[0]["action"] == "return", "return")
     check([row["action"] for row in run("session", "--dry-run", "retain", "all=1k", "-d", other)]
@@ -149,7 +154,7 @@ def test(sojourn, arguments):
                         "backup": [sojourn.path("copy.db"), database],
                         "restore": [database, sojourn.path("restored.db")],
                         "salvage": [database, sojourn.path("salvaged.db")],
-                        "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
+                        "coverage": [database], "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
                         "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)

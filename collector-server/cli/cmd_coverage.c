@@ -1,0 +1,150 @@
+/* `sojourn coverage` compares sets of sessions by the functions that they entered. All its
+ * questions are asked of the table function coverage(), so its figures are those of `report
+ * --coverage`. */
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/cli/report_coverage.h"
+
+#include <stddef.h>
+
+typedef struct coverage_request {
+    sj_query_options query;
+    sj_report_coverage coverage;
+    const char *beyond; /* a set: only functions that it did not enter */
+    const char *reaching;
+    bool never;
+} coverage_request;
+
+typedef struct coverage_question {
+    const char *sql; /* ?1: the set of sessions, ?2: `second` */
+    const char *second;
+} coverage_question;
+
+static const char never_sql[] = "SELECT module, name FROM coverage(?1, 'function') "
+                                "WHERE entered = 0 AND unwatched < functions ORDER BY 1, 2";
+
+static const char beyond_sql[] =
+    "SELECT c.module, c.name, c.calls FROM coverage(?1, 'function') AS c "
+    "LEFT JOIN (SELECT module, name FROM coverage(?2, 'function') WHERE entered > 0) AS b "
+    "ON b.module = c.module AND b.name = c.name "
+    "WHERE c.entered > 0 AND b.name IS NULL ORDER BY 1, 2";
+
+static const char reaching_sql[] =
+    "SELECT s.session_id AS session, n.name AS session_name, c.module, c.name, c.calls "
+    "FROM (SELECT DISTINCT session_id FROM session_set(?1)) AS s "
+    "JOIN sessions AS n USING (session_id) "
+    "JOIN coverage(CAST(s.session_id AS TEXT), 'function') AS c "
+    "WHERE c.name GLOB ?2 AND c.entered > 0 ORDER BY 1, 3, 4";
+
+/* Returns the question that the options ask, or one without SQL for the plain table. */
+static coverage_question choose_question(const coverage_request *request)
+{
+    if (request->never) {
+        return (coverage_question){.sql = never_sql};
+    }
+    if (request->beyond != NULL) {
+        return (coverage_question){.sql = beyond_sql, .second = request->beyond};
+    }
+    if (request->reaching != NULL) {
+        return (coverage_question){.sql = reaching_sql, .second = request->reaching};
+    }
+    return (coverage_question){0};
+}
+
+static int ask(coverage_request *request, const coverage_question *question)
+{
+    sqlite3 *database;
+    sqlite3_stmt *row = NULL;
+    const char *set = request->coverage.sessions != NULL ? request->coverage.sessions : "all";
+    int code = sj_query_open(&sj_command_coverage, &request->query, &database, NULL);
+    if (code != SJ_EXIT_OK) {
+        return code;
+    }
+    if (sqlite3_prepare_v2(database, question->sql, -1, &row, NULL) != SQLITE_OK) {
+        code =
+            sj_command_error(&sj_command_coverage, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_text(row, 1, set, -1, SQLITE_STATIC);
+        if (question->second != NULL) {
+            sqlite3_bind_text(row, 2, question->second, -1, SQLITE_STATIC);
+        }
+        code = sj_query_print(&sj_command_coverage, &request->query, row);
+    }
+    sqlite3_close(database);
+    return code;
+}
+
+static int run_coverage(int argc, char **argv)
+{
+    coverage_request request = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_coverage, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    const int file_code =
+        sj_query_parse_file(&sj_command_coverage, argc, argv, first, &request.query.file);
+    if (file_code >= 0) {
+        return file_code;
+    }
+    const int questions = (request.never ? 1 : 0) + (request.beyond != NULL ? 1 : 0) +
+                          (request.reaching != NULL ? 1 : 0) +
+                          (request.coverage.by != NULL ? 1 : 0);
+    if (questions > 1) {
+        return sj_command_usage_error(&sj_command_coverage,
+                                      "--by, --beyond, --reaching and --never exclude each other");
+    }
+    const coverage_question question = choose_question(&request);
+    if (question.sql == NULL) {
+        request.coverage.sessions =
+            request.coverage.sessions != NULL ? request.coverage.sessions : "all";
+        return sj_report_coverage_run(&request.coverage, &request.query);
+    }
+    return ask(&request, &question);
+}
+
+static const sj_option coverage_table[] = {
+    SJ_DATABASE_OPTION(offsetof(coverage_request, query.file)),
+    {.name = "over",
+     .argument = "SET",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(coverage_request, coverage.sessions),
+     .help = "these sessions together (default: all), as 7, last:5, tag:KEY=VALUE, mark:NAME"},
+    {.name = "by",
+     .argument = "WHAT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(coverage_request, coverage.by),
+     .help = "functions entered by module (default), namespace, class, function or mark;\n"
+             "lines (record --lines) by file or line"},
+    {.name = "beyond",
+     .argument = "SET",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(coverage_request, beyond),
+     .help = "only functions that the sessions entered and those of SET did not"},
+    {.name = "reaching",
+     .argument = "GLOB",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(coverage_request, reaching),
+     .help = "which of the sessions entered these functions"},
+    {.name = "never",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(coverage_request, never),
+     .help = "functions that were watched and not entered"},
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(coverage_request, query)),
+    {0}};
+
+const sj_command sj_command_coverage = {
+    .name = "coverage",
+    .summary = "show which functions sessions entered, added or never entered",
+    .usage = "sojourn coverage [OPTIONS] [FILE]",
+    .help = "Without --by, --beyond, --reaching and --never: the share of functions entered, by\n"
+            "module. Functions of different builds are matched by name. `sojourn export --format\n"
+            "lcov` writes the coverage of one session for genhtml.\n",
+    .options = coverage_table,
+    .examples = "Examples:\n"
+                "  sojourn coverage --over tag:suite=nightly lab.db\n"
+                "  sojourn coverage --over 7 --beyond tag:suite=nightly lab.db\n"
+                "  sojourn coverage --reaching 'parse_*' lab.db\n"
+                "  sojourn coverage --never --json lab.db\n",
+    .run = run_coverage,
+};

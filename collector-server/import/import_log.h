@@ -1,0 +1,163 @@
+/* The import log: what an importer has read from a file of another tool. Functions, threads and
+ * the sums of samples are in memory. Calls are in a nameless temporary file, because a file may
+ * have more of them than fit into memory. import_writer.h makes a session of the log.
+ *
+ * Texts come from the file. They need not be valid UTF-8. Times are nanoseconds on any clock. Not
+ * thread-safe. */
+#ifndef SJ_COLLECTOR_SERVER_IMPORT_IMPORT_LOG_H
+#define SJ_COLLECTOR_SERVER_IMPORT_IMPORT_LOG_H
+
+#include "proto/base/cursor.h"
+#include "proto/base/error.h"
+#include "proto/base/hash_map.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    SJ_IMPORT_MOST_THREADS = 16 * 1024,
+    SJ_IMPORT_MOST_FUNCTIONS = 4 * 1024 * 1024,
+    SJ_IMPORT_MOST_PATHS = 1 << 20, /* call paths of samples, as in one profile */
+    SJ_IMPORT_TEXT_BYTES = 64 * 1024,
+    SJ_IMPORT_NOTES = 16
+};
+
+/* The module of functions whose module the file does not name. */
+#define SJ_IMPORT_MODULE "imported"
+
+typedef enum sj_import_kind {
+    SJ_IMPORT_ENTER,
+    SJ_IMPORT_LEAVE,
+    SJ_IMPORT_UNWIND,  /* a LEAVE by an exception */
+    SJ_IMPORT_INTERVAL /* a whole call */
+} sj_import_kind;
+
+/* One record of the temporary file. */
+typedef struct sj_import_record {
+    uint32_t thread;            /* index in `threads` */
+    uint32_t kind_and_function; /* sj_import_kind in the top 2 bits; 0: the innermost function */
+    int64_t at_ns;
+    int64_t end_ns; /* the end of an SJ_IMPORT_INTERVAL */
+} sj_import_record;
+
+typedef struct sj_import_function {
+    char *name;      /* owned; NULL: not named yet */
+    uint32_t module; /* index in `modules` */
+} sj_import_function;
+
+typedef struct sj_import_thread {
+    int64_t pid, tid;
+    char *name;      /* owned; NULL: unknown */
+    uint64_t depth;  /* open calls */
+    int64_t last_ns; /* time of the latest entry or exit */
+    bool has_events; /* it has entries and exits */
+    bool has_intervals;
+} sj_import_thread;
+
+typedef struct sj_import_process {
+    int64_t pid;
+    char *name; /* owned; NULL: unknown */
+} sj_import_process;
+
+/* A call path of samples. */
+typedef struct sj_import_path {
+    uint32_t parent; /* 1 + index of the parent; 0: none */
+    uint32_t function;
+    uint64_t samples;     /* samples that end here */
+    uint64_t weight;      /* sum of their weights */
+    uint64_t least, most; /* the smallest and largest weight of a sample */
+} sj_import_path;
+
+typedef struct sj_import_log {
+    FILE *records;
+    sj_import_function *functions; /* ids are 1 + index */
+    size_t function_count, function_capacity;
+    char **modules;
+    size_t module_count, module_capacity;
+    sj_import_thread *threads;
+    size_t thread_count, thread_capacity;
+    sj_import_process *processes;
+    size_t process_count, process_capacity;
+    sj_import_path *paths;
+    size_t path_count, path_capacity;
+    sj_hash_map by_name, by_module, by_thread, by_pid, by_path;
+    char notes[SJ_IMPORT_NOTES][160]; /* what the file lacks, and what was left out */
+    size_t note_count;
+    size_t run_intervals;      /* whole calls that are sorted in memory; 0: about a million */
+    int64_t first_ns, last_ns; /* valid if record_count is not 0 */
+    uint64_t record_count;
+    uint64_t samples;         /* of all paths */
+    uint64_t weight;          /* of all paths */
+    uint64_t unmatched_exits; /* exits without an open call, which are left out */
+    uint64_t late_records;    /* entries and exits with an earlier time than the one before */
+} sj_import_log;
+
+/* Opens a log whose temporary file is in the folder of the file `beside`. SJ_EIO, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_init(sj_import_log *log, const char *beside, sj_error *error);
+void sj_import_log_deinit(sj_import_log *log); /* A zeroed log is allowed */
+
+/* Finds or adds the function of that name and module. An empty module is SJ_IMPORT_MODULE. Returns
+ * SJ_ELIMIT if a text or the number of functions is too large, or SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_function(sj_import_log *log, sj_slice name, sj_slice module,
+                                               uint32_t *function);
+
+/* sj_import_log_add_function adds a function whose name is not known yet.
+ * sj_import_log_name_function names it. SJ_ELIMIT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_add_function(sj_import_log *log, uint32_t *function);
+SJ_MUST_CHECK sj_status sj_import_log_name_function(sj_import_log *log, uint32_t function,
+                                                    sj_slice name, sj_slice module);
+
+/* Finds or adds a thread, and its process. SJ_ELIMIT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_thread(sj_import_log *log, int64_t pid, int64_t tid,
+                                             uint32_t *thread);
+
+/* Names a thread, or a process. A later name replaces an earlier one. SJ_ELIMIT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_name_thread(sj_import_log *log, uint32_t thread,
+                                                  sj_slice name);
+SJ_MUST_CHECK sj_status sj_import_log_name_process(sj_import_log *log, int64_t pid, sj_slice name);
+
+/* Add an entry, an exit of the innermost open call, or a whole call. Entries and exits of a thread
+ * come in their true order. Whole calls come in any order. An exit without an open call is counted
+ * and left out. Return SJ_EINVAL if a call ends before it begins, or SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_import_log_enter(sj_import_log *log, uint32_t thread, uint32_t function,
+                                            int64_t at_ns);
+SJ_MUST_CHECK sj_status sj_import_log_leave(sj_import_log *log, uint32_t thread, int64_t at_ns,
+                                            bool is_thrown);
+SJ_MUST_CHECK sj_status sj_import_log_interval(sj_import_log *log, uint32_t thread,
+                                               uint32_t function, int64_t start_ns, int64_t end_ns);
+
+/* Finds or adds the child of a call path. `parent` is 0 for an outermost function, else a path.
+ * Paths are numbered from 1. SJ_ELIMIT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_import_log_path(sj_import_log *log, uint32_t parent, uint32_t function,
+                                           uint32_t *path);
+
+/* Adds `count` samples of `weight` each to a path. SJ_ELIMIT if a sum gets too large. */
+SJ_MUST_CHECK sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, uint64_t count,
+                                             uint64_t weight);
+
+/* Notes what the file lacks, or what was left out. Notes beyond SJ_IMPORT_NOTES are dropped. */
+__attribute__((format(printf, 2, 3))) void sj_import_log_note(sj_import_log *log,
+                                                              const char *format, ...);
+
+/* Opens a nameless temporary file in the folder of the file `beside`, or returns NULL. */
+FILE *sj_import_temporary(const char *beside);
+
+/* Return the parts of a record. */
+static inline sj_import_kind sj_import_record_kind(const sj_import_record *record)
+{
+    return (sj_import_kind)(record->kind_and_function >> 30);
+}
+
+static inline uint32_t sj_import_record_function(const sj_import_record *record)
+{
+    return record->kind_and_function & ((UINT32_C(1) << 30) - 1);
+}
+
+static inline sj_slice sj_import_text(const char *text)
+{
+    return (sj_slice){.data = (const uint8_t *)text, .size = text != NULL ? strlen(text) : 0};
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* The bytes of a file that is imported, read once from its start to its end. Not thread-safe. */
+#ifndef SJ_COLLECTOR_SERVER_IMPORT_SOURCE_H
+#define SJ_COLLECTOR_SERVER_IMPORT_SOURCE_H
+
+#include "proto/base/cursor.h"
+#include "proto/base/error.h"
+#include "proto/base/ids.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SJ_SOURCE_END = -1, SJ_SOURCE_BYTES = 64 * 1024 };
+
+typedef struct sj_source {
+    FILE *file;       /* borrowed */
+    const char *path; /* borrowed; for messages */
+    sj_error *error;  /* borrowed */
+    uint64_t offset;  /* of `bytes` in the file */
+    uint64_t hash[2]; /* of all bytes before `bytes` */
+    size_t at, size;
+    uint8_t bytes[SJ_SOURCE_BYTES];
+} sj_source;
+
+void sj_source_init(sj_source *source, FILE *file, const char *path, sj_error *error);
+
+/* Returns the next byte without consuming it, or SJ_SOURCE_END. A read error ends the file;
+ * sj_source_end reports it. */
+int sj_source_peek_slow(sj_source *source);
+static inline int sj_source_peek(sj_source *source)
+{
+    return source->at < source->size ? source->bytes[source->at] : sj_source_peek_slow(source);
+}
+
+/* Consumes the next byte and returns it, or SJ_SOURCE_END. */
+static inline int sj_source_get(sj_source *source)
+{
+    const int byte = sj_source_peek(source);
+    source->at += byte != SJ_SOURCE_END ? 1 : 0;
+    return byte;
+}
+
+/* Returns the offset of the next byte in the file. */
+static inline uint64_t sj_source_offset(const sj_source *source)
+{
+    return source->offset + source->at;
+}
+
+/* Returns the first bytes of the file, up to SJ_SOURCE_BYTES. Call it before anything is read. */
+sj_slice sj_source_head(sj_source *source);
+
+/* Reads a line without its end, of at most `capacity` bytes. False: the file has ended. A longer
+ * line is SJ_ELIMIT. */
+SJ_MUST_CHECK sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t *size,
+                                       bool *is_line);
+
+/* Reads the rest of the file into memory, which the caller frees. SJ_ELIMIT if it is larger than
+ * `most`. */
+SJ_MUST_CHECK sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes,
+                                       size_t *size);
+
+/* Returns SJ_EIO if the file could not be read, else SJ_OK. Sets a session id that depends on all
+ * bytes of the file and on `format`. */
+SJ_MUST_CHECK sj_status sj_source_end(sj_source *source, const char *format,
+                                      sj_session_id *session);
+
+/* Fails with "FILE, byte N: MESSAGE". */
+__attribute__((format(printf, 4, 5))) sj_status
+sj_source_fail(const sj_source *source, sj_status status, uint64_t offset, const char *format, ...);
+
+#endif

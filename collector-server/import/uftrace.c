@@ -1,0 +1,161 @@
+/* uftrace: a data folder of `uftrace record`. A thread has a file TID.dat of records of 16 bytes:
+ * the time, and a word with the type (2 bits), a flag for more data, a magic number (3 bits), the
+ * depth (10 bits) and the address (48 bits). task.txt and sid-*.map say what was where. */
+#include "collector-server/import/uftrace.h"
+
+#include "collector-server/import/importer.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+enum {
+    INFO_MAGIC_BYTES = 8,
+    INFO_VERSION = 4,
+    RECORD_BYTES = 16,
+    RECORD_MAGIC = 5,
+    TYPE_ENTRY = 0,
+    TYPE_EXIT = 1,
+    TYPE_LOST = 2,
+    MORE_BIT = 2,
+    MAGIC_BIT = 3,
+    ADDRESS_BIT = 16,
+    ENDIAN_AT = 14,
+    CLASS_AT = 15
+};
+
+static sj_status check_info(sj_uftrace *trace)
+{
+    char path[PATH_MAX];
+    FILE *file = NULL;
+    SJ_TRY(sj_uftrace_open(trace, "info", &file, path));
+    const sj_slice head = sj_source_head(trace->source);
+    sj_status status = SJ_OK;
+    if (head.size < RECORD_BYTES || memcmp(head.data, "Ftrace!", INFO_MAGIC_BYTES) != 0) {
+        status = sj_source_fail(trace->source, SJ_ECORRUPT, 0, "not the info file of uftrace");
+    } else if (head.data[INFO_MAGIC_BYTES] != INFO_VERSION || head.data[ENDIAN_AT] != 1 ||
+               head.data[CLASS_AT] != 2) {
+        status = sj_source_fail(trace->source, SJ_EVERSION, INFO_MAGIC_BYTES,
+                                "only version 4 of 64-bit little-endian machines can be read");
+    }
+    const sj_status closed = sj_uftrace_close(trace, file);
+    return status != SJ_OK ? status : closed;
+}
+
+static bool read_record(sj_source *source, uint8_t record[RECORD_BYTES], size_t *size)
+{
+    for (*size = 0; *size < RECORD_BYTES; ++*size) {
+        const int byte = sj_source_get(source);
+        if (byte == SJ_SOURCE_END) {
+            return false;
+        }
+        record[*size] = (uint8_t)byte;
+    }
+    return true;
+}
+
+static sj_status take_record(sj_uftrace *trace, const sj_uftrace_task *task, uint32_t thread,
+                             const uint8_t record[RECORD_BYTES], uint64_t offset)
+{
+    sj_reader reader = sj_reader_of(record, RECORD_BYTES);
+    const uint64_t at_ns = sj_read_u64(&reader);
+    const uint64_t word = sj_read_u64(&reader);
+    const unsigned type = word & 3;
+    if ((word >> MAGIC_BIT & 7) != RECORD_MAGIC || at_ns > INT64_MAX) {
+        return sj_source_fail(trace->source, SJ_ECORRUPT, offset, "this is not a record");
+    }
+    if ((word >> MORE_BIT & 1) != 0) {
+        return sj_source_fail(trace->source, SJ_EUNSUPPORTED, offset,
+                              "the record has arguments or other data, which cannot be read; "
+                              "record without --argument, --retval, --auto-args and --event");
+    }
+    if (type == TYPE_EXIT) {
+        return sj_import_log_leave(trace->log, thread, (int64_t)at_ns, false);
+    }
+    if (type != TYPE_ENTRY) {
+        trace->lost += type == TYPE_LOST ? word >> ADDRESS_BIT : 0;
+        trace->left_out_events += type != TYPE_LOST ? 1 : 0;
+        return SJ_OK;
+    }
+    uint32_t function;
+    SJ_TRY(sj_uftrace_find(trace, task, at_ns, word >> ADDRESS_BIT, &function));
+    return sj_import_log_enter(trace->log, thread, function, (int64_t)at_ns);
+}
+
+static sj_status read_records(sj_uftrace *trace, const sj_uftrace_task *task)
+{
+    uint32_t thread;
+    uint8_t record[RECORD_BYTES];
+    size_t size;
+    SJ_TRY(sj_import_log_thread(trace->log, task->pid, task->tid, &thread));
+    uint64_t offset = 0;
+    while (read_record(trace->source, record, &size)) {
+        SJ_TRY(take_record(trace, task, thread, record, offset));
+        offset += RECORD_BYTES;
+    }
+    return size == 0 ? SJ_OK
+                     : sj_source_fail(trace->source, SJ_ECORRUPT, offset,
+                                      "the file ends in a record: it is cut");
+}
+
+static sj_status read_task(sj_uftrace *trace, const sj_uftrace_task *task)
+{
+    char name[32];
+    char path[PATH_MAX];
+    FILE *file = NULL;
+    (void)snprintf(name, sizeof(name), "%lld.dat", (long long)task->tid);
+    const sj_status opened = sj_uftrace_open(trace, name, &file, path);
+    if (opened == SJ_ENOTFOUND) { /* the thread has called nothing */
+        *trace->error = (sj_error){0};
+        return SJ_OK;
+    }
+    SJ_TRY(opened);
+    const sj_status status = read_records(trace, task);
+    const sj_status closed = sj_uftrace_close(trace, file);
+    return status != SJ_OK ? status : closed;
+}
+
+static sj_status read_all(sj_uftrace *trace)
+{
+    SJ_TRY(check_info(trace));
+    SJ_TRY(sj_uftrace_read_tasks(trace));
+    for (size_t i = 0; i < trace->task_count; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < i; k++) {
+            is_known = is_known || trace->tasks[k].tid == trace->tasks[i].tid;
+        }
+        if (!is_known) {
+            SJ_TRY(read_task(trace, &trace->tasks[i]));
+        }
+    }
+    for (size_t i = 0; i < trace->session_count; i++) {
+        SJ_TRY(sj_import_log_name_process(trace->log, trace->sessions[i].pid,
+                                          sj_import_text(trace->sessions[i].program)));
+    }
+    return SJ_OK;
+}
+
+static sj_status read_uftrace(const char *folder, sj_import_log *log, sj_session_id *session,
+                              sj_error *error)
+{
+    sj_uftrace trace = {.folder = folder, .log = log, .error = error};
+    trace.source = malloc(sizeof(*trace.source));
+    const sj_status status = trace.source != NULL ? read_all(&trace) : SJ_ENOMEM;
+    memcpy(session->bytes, trace.hash, sizeof(session->bytes));
+    if (trace.lost != 0) {
+        sj_import_log_note(log, "uftrace lost %llu records", (unsigned long long)trace.lost);
+    }
+    if (trace.left_out_events != 0) {
+        sj_import_log_note(log, "%llu events are not calls: they were left out",
+                           (unsigned long long)trace.left_out_events);
+    }
+    sj_import_log_note(log, "scheduling, kernel functions and libraries that were loaded later are "
+                            "left out; times count from the first call");
+    sj_uftrace_deinit(&trace);
+    return status;
+}
+
+const sj_importer sj_importer_uftrace = {
+    .name = "uftrace",
+    .summary = "the data folder of uftrace record",
+    .read_folder = read_uftrace,
+};
