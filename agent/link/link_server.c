@@ -194,7 +194,7 @@ static sj_status keep_request(const sj_link_server *server, link_client *client)
     }
     client->request = malloc(server->packet_bytes);
     if (client->request == NULL) {
-        return send_skip(client->fd, SJ_SKIP_MODULE);
+        return SJ_ENOMEM;
     }
     memcpy(client->request, server->packet, server->packet_bytes);
     client->request_bytes = server->packet_bytes;
@@ -213,11 +213,17 @@ static sj_status reply_to_module(sj_link_server *server, link_client *client, sj
                                      .path = path,
                                      .now_ticks = client->asked_ticks,
                                      .asked_ns = client->asked_ns};
-    const sj_status status = planner_of(type)(server->options.registry, &request, &planned);
+    sj_status status = planner_of(type)(server->options.registry, &request, &planned);
     if (status == SJ_EAGAIN) {
-        return keep_request(server, client);
+        status = keep_request(server, client);
+        if (status == SJ_OK) {
+            return SJ_OK;
+        }
     }
     drop_request(client);
+    if (status != SJ_OK && status != SJ_EUNSUPPORTED) {
+        sj_registry_note_unplanned(server->options.registry, path, status);
+    }
     return status == SJ_OK ? send_plan(client->fd, &planned)
                            : send_skip(client->fd, SJ_SKIP_MODULE);
 }
@@ -534,10 +540,30 @@ static sj_status reply_to_packet(sj_link_server *server, link_client *client)
     }
 }
 
+/* Reports what is not recorded because the recorder could not serve the packet. Marks, triggers and
+ * policies are commands: their senders learn about it. */
+static void report_unserved(const sj_link_server *server, const link_client *client,
+                            sj_status status)
+{
+    sj_link_packet head;
+    sj_link_hello hello;
+    if (status != SJ_ENOMEM && status != SJ_EIO) {
+        return;
+    }
+    memcpy(&head, server->packet, sizeof(head));
+    if (head.type == SJ_LINK_HELLO) {
+        memcpy(&hello, server->packet + sizeof(head), sizeof(hello));
+        sj_registry_note_unjoined(server->options.registry, (pid_t)hello.pid, status);
+    } else if (client->process != 0) {
+        sj_registry_note_unplanned(server->options.registry, "what the agent asked for", status);
+    }
+}
+
 /* Handles the packet of the server. Returns false if the connection must be closed. */
 static bool serve_packet(sj_link_server *server, link_client *client)
 {
     const sj_status status = reply_to_packet(server, client);
+    report_unserved(server, client, status);
     if (server->file >= 0) {
         close(server->file);
     }

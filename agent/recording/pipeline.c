@@ -543,6 +543,7 @@ void sj_pipeline_summarize(sj_pipeline *pipeline, const char *how)
              pipeline->spool_directory);
     sj_drain_get_counters(pipeline->drain, &summary->drain);
     sj_registry_end_late(pipeline->registry);
+    sj_registry_end_unrecorded(pipeline->registry);
     report_deep_throw(pipeline, summary->drain.longest_throw);
     sj_registry_get_counters(pipeline->registry, &summary->registry);
     sj_frame_writer_get_counters(pipeline->writer, &summary->writer);

@@ -41,14 +41,6 @@ static sj_registry_module *find_module(sj_registry *registry, const sj_link_modu
     return NULL;
 }
 
-void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error)
-{
-    if (registry->counters.plan_failures++ == 0) {
-        snprintf(registry->counters.plan_failure, sizeof(registry->counters.plan_failure),
-                 "%.200s: %.300s", path, error->text);
-    }
-}
-
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX])
 {
@@ -299,6 +291,9 @@ static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *r
         return SJ_EUNSUPPORTED;
     }
     if (status != SJ_OK && status != SJ_ETIMEDOUT) {
+        if (error.text[0] == '\0') {
+            (void)!sj_fail(&error, status, "%s", sj_status_text(status));
+        }
         sj_registry_note_plan_failure(registry, path, &error);
     }
     return status == SJ_OK ? SJ_OK : SJ_EUNSUPPORTED;

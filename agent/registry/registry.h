@@ -70,6 +70,9 @@ typedef struct sj_registry_counters {
     char first_overwritten[512]; /* the first such function: FILE!NAME */
     uint64_t plan_failures;      /* number of wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first such failure, as text */
+    /* number of processes that the recorder could not accept, for example for lack of memory */
+    uint64_t unjoined;
+    char first_unjoined[128];    /* the first such process, with the reason */
     char unrecorded_runtime[16]; /* the first runtime whose methods are not recorded; "": none */
     /* number of loaded classes of attached JVMs that were retransformed */
     uint32_t jvm_retransformed;
@@ -391,6 +394,18 @@ SJ_MUST_CHECK sj_status sj_registry_report_no_methods(sj_registry *registry, uin
  * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                                const sj_link_jvm_state *state, uint64_t now_ticks);
+
+/* Counts and reports a process that said HELLO and cannot be recorded (monitor "recorder", kind
+ * "not_recorded"). */
+void sj_registry_note_unjoined(sj_registry *registry, pid_t pid, sj_status reason);
+
+/* Counts and reports a module, or another part of a program, that cannot be recorded, in the same
+ * way. `what` names it. */
+void sj_registry_note_unplanned(sj_registry *registry, const char *what, sj_status reason);
+
+/* Reports the numbers of processes and modules that were not recorded, unless the last report has
+ * them already. Called at the end of the recording. */
+void sj_registry_end_unrecorded(sj_registry *registry);
 
 /* Reports what a process said about a thread that is stalled (monitor "stall"). `json` is a JSON
  * object. SJ_ECORRUPT: it is not an object. Errors of sj_frame_writer_report. */

@@ -153,6 +153,7 @@ struct sj_registry {
     size_t renamed_capacity;
     sj_own_libraries own_libraries;
     sj_registry_counters counters;
+    uint64_t unrecorded_reported; /* number of processes and modules in the last such report */
     uint64_t reviewed; /* process that is being reviewed (sj_registry_begin_review); 0: none */
     /* [renewed_count] sj_renewal bits that not all processes have applied; owned */
     uint8_t *renewed;
@@ -247,7 +248,7 @@ SJ_MUST_CHECK sj_status sj_registry_inherit_replaced(sj_registry *registry, uint
 /* Passes the names of the methods of all Java classes to the current rules. */
 void sj_registry_name_classes(sj_registry *registry);
 
-/* Counts a module that could not be planned. */
+/* Counts and reports a module that could not be planned. The caller holds the mutex. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);
 
 /* Reports which functions of a module (indices in it) have no hooks in a process. Errors of the

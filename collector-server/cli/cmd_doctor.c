@@ -134,10 +134,13 @@ static void check_certificate(json_t *checks, const doctor_options *options)
         checks, "certificate", status == SJ_OK && is_valid, status == SJ_OK ? found : error.text,
         "move the certificate's directory away, restart sojournd and enroll the devices again");
     snprintf(path, sizeof(path), "%.4000s/key.pem", place);
-    const bool is_private = stat(path, &key) == 0 && (key.st_mode & 077) == 0;
+    const bool is_there = stat(path, &key) == 0;
     sj_doctor_add(
-        checks, "private key", is_private, path,
-        "run \"chmod 600\" on this file: a user who can read it can impersonate the collector");
+        checks, "private key", is_there && (key.st_mode & 077) == 0, path,
+        is_there
+            ? "run \"chmod 600\" on this file: a user who can read it can impersonate the collector"
+            : "the file is missing or cannot be reached: put it back from a backup, or move the "
+              "certificate's directory away, restart sojournd and enroll the devices again");
 }
 
 static void check_collector(json_t *checks, const doctor_options *options)

@@ -126,11 +126,11 @@ static int run_untag(session_request *request)
         request->words[1], NULL);
 }
 
-/* Parses "FROM..TO" in ns. Returns false if the text is malformed, or if out of memory. The
- * caller frees both texts. If `text` is NULL, sets both to NULL and returns true. */
-static bool read_span(const char *text, char **from, char **to)
+/* Parses "FROM..TO" in ns. `*from` has `*from_bytes` bytes; `*to` ends with the text. Returns false
+ * if the text is malformed. If `text` is NULL, sets both to NULL and returns true. */
+static bool read_span(const char *text, const char **from, int *from_bytes, const char **to)
 {
-    char *dots = text != NULL ? strstr(text, "..") : NULL;
+    const char *dots = text != NULL ? strstr(text, "..") : NULL;
     *from = *to = NULL;
     if (text == NULL) {
         return true;
@@ -138,30 +138,30 @@ static bool read_span(const char *text, char **from, char **to)
     if (dots == NULL || text[strspn(text, "0123456789.-")] != '\0') {
         return false;
     }
-    *from = strndup(text, (size_t)(dots - text));
-    *to = strdup(dots + 2);
-    return *from != NULL && *to != NULL;
+    *from_bytes = (int)(dots - text);
+    *from = text;
+    *to = dots + 2;
+    return true;
 }
 
 static int run_note(session_request *request)
 {
-    char *from;
-    char *to;
-    if (!read_span(request->at, &from, &to)) {
+    const char *from;
+    const char *to;
+    int from_bytes = 0;
+    if (!read_span(request->at, &from, &from_bytes, &to)) {
         return sj_command_usage_error(&sj_command_session, "--at takes FROM..TO in ns");
     }
     char *sql = sqlite3_mprintf(
         "INSERT INTO annotations(session_id, call_id, start_ns, end_ns, author, note, "
-        "created_realtime_ns) VALUES (?1, CAST(%Q AS INTEGER), CAST(%Q AS INTEGER), CAST(%Q AS "
+        "created_realtime_ns) VALUES (?1, CAST(%Q AS INTEGER), CAST(%.*Q AS INTEGER), CAST(%Q AS "
         "INTEGER), ?3, ?2, unixepoch() * 1000000000)",
-        request->call, from, to);
+        request->call, from_bytes, from, to);
     const char *author = request->author != NULL ? request->author : getenv("USER");
     const int exit_code =
         sql == NULL ? SJ_EXIT_FAILED
                     : change_session(request, sql, request->words[1], author != NULL ? author : "");
     sqlite3_free(sql);
-    free(from);
-    free(to);
     return exit_code;
 }
 
@@ -197,6 +197,13 @@ static int run_export(session_request *request)
     return SJ_EXIT_OK;
 }
 
+/* True if the import of one session leaves the others to be imported: it succeeded, or the session
+ * is there already, perhaps in part. */
+static bool can_go_on(sj_status status)
+{
+    return status == SJ_OK || status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
+}
+
 static int import_all(const session_request *request, sqlite3 *source, const char *path)
 {
     sqlite3_stmt *sessions = NULL;
@@ -209,11 +216,12 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
         return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
     }
     const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
-    while (exit_code == SJ_EXIT_OK && sqlite3_step(sessions) == SQLITE_ROW) {
+    sj_status status = SJ_OK;
+    int step = SQLITE_DONE;
+    while (can_go_on(status) && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);
-        const sj_status status =
-            sj_session_copy(path, session_id, request->database, &copied, &error);
+        status = sj_session_copy(path, session_id, request->database, &copied, &error);
         sj_progress_step(work);
         sj_work_progress_hide();
         if (status == SJ_EEXIST) {
@@ -228,6 +236,10 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
             printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
                    (long long)copied);
         }
+    }
+    if (can_go_on(status) && step != SQLITE_DONE) {
+        exit_code = sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "cannot read %s: %s",
+                                     path, sqlite3_errmsg(source));
     }
     sj_progress_end(work);
     sqlite3_finalize(sessions);

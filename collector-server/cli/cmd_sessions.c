@@ -5,12 +5,16 @@
 
 #include <stdio.h>
 
-/* Prints a note for each session in the state "recording" whose recorder no longer runs. */
-static void report_abandoned(sqlite3 *database)
+/* Prints a note for each session whose recorder no longer runs although its state is "recording",
+ * and for each session of which parts of the program were not recorded. */
+static void report_doubts(sqlite3 *database)
 {
+    static const char doubtful_sql[] =
+        "SELECT session_id FROM sessions AS s WHERE state = 'recording' OR EXISTS (SELECT 1 FROM "
+        "reports AS r WHERE r.session_id = s.session_id AND r.monitor = 'recorder' "
+        "AND r.kind = 'not_recorded')";
     sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(database, "SELECT session_id FROM sessions WHERE state = 'recording'",
-                           -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, doubtful_sql, -1, &row, NULL) != SQLITE_OK) {
         return;
     }
     while (sqlite3_step(row) == SQLITE_ROW) {
@@ -20,6 +24,10 @@ static void report_abandoned(sqlite3 *database)
         if (doubts.is_abandoned) {
             fprintf(stderr, "sojourn sessions: note: session %lld %s\n", (long long)session_id,
                     SJ_ABANDONED_NEXT);
+        }
+        if (doubts.not_recorded[0] != '\0') {
+            fprintf(stderr, "sojourn sessions: note: of session %lld, %s\n", (long long)session_id,
+                    doubts.not_recorded);
         }
     }
     sqlite3_finalize(row);
@@ -40,7 +48,7 @@ static int print_sessions(const sj_query_options *options)
     } else {
         exit_code = sj_query_print(&sj_command_sessions, options, statement);
     }
-    report_abandoned(database);
+    report_doubts(database);
     sqlite3_close(database);
     return exit_code;
 }

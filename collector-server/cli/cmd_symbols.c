@@ -5,6 +5,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/symbols.h"
 #include "collector-server/store/database.h"
+#include "proto/base/array.h"
 #include "proto/base/units.h"
 
 #include <errno.h>
@@ -117,26 +118,47 @@ static void add_all(symbols_run *run, char **paths, size_t count)
     sj_progress_end(run->work);
 }
 
-/* Reads again the files that were added before, 1024 at most: newer modules may match them. */
-static void add_again(symbols_run *run)
+typedef struct path_list {
+    char **paths;
+    size_t count;
+    size_t capacity;
+} path_list;
+
+/* Lists the files that were added before. */
+static sj_status list_added(sqlite3 *database, path_list *list)
 {
     sqlite3_stmt *files = NULL;
-    char *paths[1024];
-    size_t count = 0;
-    if (sqlite3_prepare_v2(run->database, "SELECT DISTINCT path FROM symbol_files", -1, &files,
-                           NULL) == SQLITE_OK) {
-        while (count < sizeof(paths) / sizeof(paths[0]) && sqlite3_step(files) == SQLITE_ROW) {
-            char *path = strdup((const char *)sqlite3_column_text(files, 0));
-            if (path != NULL) {
-                paths[count++] = path;
-            }
+    sj_status status = SJ_OK;
+    int step =
+        sqlite3_prepare_v2(database, "SELECT DISTINCT path FROM symbol_files", -1, &files, NULL);
+    while (status == SJ_OK && (step = sqlite3_step(files)) == SQLITE_ROW) {
+        status =
+            sj_array_reserve(&list->paths, &list->capacity, list->count, 1, sizeof(*list->paths));
+        char *path = status == SJ_OK ? strdup((const char *)sqlite3_column_text(files, 0)) : NULL;
+        status = path != NULL ? SJ_OK : SJ_ENOMEM;
+        if (path != NULL) {
+            list->paths[list->count++] = path;
         }
     }
     sqlite3_finalize(files);
-    add_all(run, paths, count);
-    for (size_t i = 0; i < count; ++i) {
-        free(paths[i]);
+    return status == SJ_OK && step != SQLITE_DONE ? SJ_EIO : status;
+}
+
+/* Reads again the files that were added before: newer modules may match them. */
+static void add_again(symbols_run *run)
+{
+    path_list list = {0};
+    const sj_status status = list_added(run->database, &list);
+    if (status == SJ_OK) {
+        add_all(run, list.paths, list.count);
+    } else {
+        run->exit_code = sj_command_error(&sj_command_symbols, SJ_EXIT_FAILED,
+                                          "cannot list the files: %s", sj_status_text(status));
     }
+    for (size_t i = 0; i < list.count; ++i) {
+        free(list.paths[i]);
+    }
+    free(list.paths);
 }
 
 static int run_action(const char *file, bool as_json, int count, char **words)

@@ -31,6 +31,10 @@ static void report_doubts(const sj_command *command, sqlite3 *database, int64_t 
                 command->name, (long long)session_id, (unsigned long long)doubts.folded_paths,
                 (unsigned long long)doubts.folded_calls, SJ_FOLDED_NEXT);
     }
+    if (doubts.not_recorded[0] != '\0') {
+        fprintf(stderr, "sojourn %s: note: of session %lld, %s\n", command->name,
+                (long long)session_id, doubts.not_recorded);
+    }
     if (doubts.is_abandoned) {
         fprintf(stderr, "sojourn %s: note: session %lld %s\n", command->name, (long long)session_id,
                 SJ_ABANDONED_NEXT);

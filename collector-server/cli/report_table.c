@@ -182,8 +182,9 @@ static void print_call_counts(sqlite3_stmt *row, const sj_session_summary *summa
     }
 }
 
-/* Prints whether the session is a flight recording or a flight dump, and how long threads waited
- * for the recorder. Prints nothing if neither applies. */
+/* Prints whether the session is a flight recording or a flight dump, how long threads waited for
+ * the recorder, and which parts of the program were not recorded. Prints nothing if none applies.
+ */
 static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_terminal *terminal,
                             sj_error *error)
 {
@@ -202,6 +203,13 @@ static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_term
                  sj_format_duration(sqlite3_column_int64(row, 2), duration));
         print_cut(text, terminal);
         putchar('\n');
+    }
+    if (sqlite3_column_type(row, 3) != SQLITE_NULL) {
+        char clean[SJ_FUNCTION_NAME_BYTES];
+        sj_function_name_fit((const char *)sqlite3_column_text(row, 3), 0, clean);
+        fputs(colour(terminal, "\033[1;31m"), stdout);
+        print_cut(clean, terminal);
+        printf("%s\n", colour(terminal, "\033[0m"));
     }
     sqlite3_finalize(row);
     return SJ_OK;

@@ -23,7 +23,8 @@ typedef struct sj_session_summary {
     sj_thread_sums threads;
 } sj_session_summary;
 
-enum { SJ_SESSION_HEADER_LINES = 4 };
+/* Maximum number of lines of a session's header. */
+enum { SJ_SESSION_HEADER_LINES = 8 };
 
 /* Returns SQL for a FROM clause: a row for each function, with the columns of function_stats, over
  * the chosen calls only. Its parameters are ?1, the session_id, and ?11 (sj_call_choice_bind).
@@ -40,10 +41,16 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
                                                 const sj_call_choice *choice,
                                                 sj_session_summary *summary, sj_error *error);
 
-/* Prints the header: program and session; time, duration and state; calls, threads and losses;
- * whether threads ran or waited, if that is known. These are at most SJ_SESSION_HEADER_LINES lines.
- * The header has more lines if calls are missing, if the session is a flight recording, or if
- * threads waited for the recorder. Fails with SJ_EIO. Blocks on the database. */
+/* Prints the header, a line for each of these facts:
+ *   * program and session
+ *   * time, duration and state
+ *   * calls, threads and losses
+ *   * calls that came from the device and are not stored, if any
+ *   * whether threads ran or waited, if that is known
+ *   * the session is a flight recording or a flight dump
+ *   * threads waited for the recorder
+ *   * parts of the program were not recorded
+ * These are at most SJ_SESSION_HEADER_LINES lines. Fails with SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);

@@ -472,6 +472,22 @@ static void report_unrecorded_processes(FILE *file, const sj_recording_summary *
     }
 }
 
+/* Reports the modules and processes that the recorder could not record. */
+static void report_refusals(FILE *file, const sj_registry_counters *registry)
+{
+    if (registry->plan_failures != 0) {
+        fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
+                (unsigned long long)registry->plan_failures,
+                registry->plan_failures == 1 ? "module was" : "modules were",
+                registry->plan_failure);
+    }
+    if (registry->unjoined != 0) {
+        fprintf(file, "sojourn: %llu %s could not be recorded; the first: %s\n",
+                (unsigned long long)registry->unjoined,
+                registry->unjoined == 1 ? "process" : "processes", registry->first_unjoined);
+    }
+}
+
 static void report_problems(FILE *file, const sj_report_text *text,
                             const sj_recording_summary *summary)
 {
@@ -506,12 +522,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 (unsigned long long)summary->registry.jvm_virtual_calls);
     }
     sj_report_shortfalls(file, summary);
-    if (summary->registry.plan_failures != 0) {
-        fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
-                (unsigned long long)summary->registry.plan_failures,
-                summary->registry.plan_failures == 1 ? "module was" : "modules were",
-                summary->registry.plan_failure);
-    }
+    report_refusals(file, &summary->registry);
     if (summary->drain.failure != SJ_OK) {
         fprintf(file, "sojourn: recording ended early: %s\n",
                 sj_status_text(summary->drain.failure));
@@ -629,6 +640,11 @@ static void json_left_alone(FILE *file, const sj_registry_counters *registry)
         json_number(file, "unplanned_modules", registry->plan_failures);
         fputs(",\n  \"unplanned_module\": ", file);
         sj_json_text(file, registry->plan_failure);
+    }
+    if (registry->unjoined != 0) {
+        json_number(file, "unjoined_processes", registry->unjoined);
+        fputs(",\n  \"unjoined_process\": ", file);
+        sj_json_text(file, registry->first_unjoined);
     }
 }
 

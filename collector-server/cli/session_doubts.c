@@ -2,6 +2,7 @@
 
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
+#include "schema/queries/cli/session_doubts.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ static void read_row(sqlite3_stmt *row, sj_session_doubts *doubts)
             memcpy(session.bytes, sqlite3_column_blob(row, 3), sizeof(session.bytes));
             doubts->is_abandoned = is_abandoned(&session);
         }
+        const char *missing = (const char *)sqlite3_column_text(row, 4);
+        sj_function_name_fit(missing != NULL ? missing : "", 0, doubts->not_recorded);
     }
     sqlite3_finalize(row);
 }
@@ -49,11 +52,7 @@ void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_do
 {
     sqlite3_stmt *row = NULL;
     *doubts = (sj_session_doubts){0};
-    if (sqlite3_prepare_v2(database,
-                           "SELECT quarantine_reason, folded_paths, folded_calls,"
-                           " iif(state = 'recording', uuid, NULL) FROM sessions"
-                           " WHERE session_id = ?1",
-                           -1, &row, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_session_doubts_sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         read_row(row, doubts);
     }

@@ -1,7 +1,10 @@
 /* Problems of a stored session that commands report: the session has no sums although its blocks
- * are stored; its rarest call paths were folded; its recorder was killed. */
+ * are stored; its rarest call paths were folded; its recorder was killed; parts of the program were
+ * not recorded. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
+
+#include "collector-server/cli/function_name.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -17,6 +20,8 @@ typedef struct sj_session_doubts {
     /* The session counts as being recorded, but its recorder no longer runs. The default spool of
      * this machine holds the rest of the session. */
     bool is_abandoned;
+    /* processes and modules that the recorder could not record, as a sentence; "": none */
+    char not_recorded[SJ_FUNCTION_NAME_BYTES];
 } sj_session_doubts;
 
 /* Printed after quarantine_reason. */

@@ -21,9 +21,13 @@ sj_status sj_certificate_read(const char *path, char *pem, sj_error *error)
                        strerror(errno));
     }
     const ssize_t got = read(file, pem, SJ_PEM_MAX_BYTES - 1);
+    const int problem = errno;
     close(file);
-    if (got <= 0) {
-        return sj_fail(error, SJ_EIO, "%s is empty", path);
+    if (got < 0) {
+        return sj_fail(error, SJ_EIO, "cannot read %s: %s", path, strerror(problem));
+    }
+    if (got == 0 || got == SJ_PEM_MAX_BYTES - 1) {
+        return sj_fail(error, SJ_EIO, "%s is %s", path, got == 0 ? "empty" : "too long");
     }
     pem[got] = '\0';
     return SJ_OK;
@@ -133,6 +137,12 @@ static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error
                          (about.st_mode & forbidden & 022) != 0 ? "changed" : "read");
 }
 
+/* A file that only cannot be reached is not missing. */
+static bool is_missing(const char *path)
+{
+    return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 sj_status sj_certificate_load(const char *directory, char *certificate, char *key, sj_error *error)
 {
     char certificate_path[PATH_MAX];
@@ -143,7 +153,7 @@ sj_status sj_certificate_load(const char *directory, char *certificate, char *ke
         return sj_fail(error, SJ_EIO, "cannot make %s: %s", directory, strerror(errno));
     }
     SJ_TRY(check_owner(directory, 022, error));
-    if (access(certificate_path, F_OK) != 0 && access(key_path, F_OK) != 0) {
+    if (is_missing(certificate_path) && is_missing(key_path)) {
         SJ_TRY(make_pair(certificate, key, error));
         SJ_TRY(write_file(key_path, key, error));
         return write_file(certificate_path, certificate, error);

@@ -29,7 +29,11 @@ static sj_status note_given(giving *all, int64_t command_id, sj_error *error)
                             " USING (device_id) WHERE c.command_id = ?1",
                             &statement, error));
     sqlite3_bind_int64(statement, 1, command_id);
-    if (sqlite3_step(statement) != SQLITE_ROW) {
+    const int step = sqlite3_step(statement);
+    if (step == SQLITE_DONE) {
+        status = sj_fail(error, SJ_ENOTFOUND, "the device of command %lld is not there any more",
+                         (long long)command_id);
+    } else if (step != SQLITE_ROW) {
         status = sj_fleet_failed(all->fleet, error);
     } else {
         json_array_append_new(all->given,

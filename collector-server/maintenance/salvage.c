@@ -87,7 +87,8 @@ static sj_status list_tables(const salvage_run *run)
         return fail_sql(run->target, "list tables", run->error);
     }
     sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+    int step = SQLITE_DONE;
+    while (status == SJ_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
         status = sj_array_reserve(&salvaged->tables, &capacity, salvaged->count, 1,
                                   sizeof(*salvaged->tables));
         if (status == SJ_OK) {
@@ -96,6 +97,9 @@ static sj_status list_tables(const salvage_run *run)
         }
     }
     sqlite3_finalize(row);
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        return fail_sql(run->target, "list tables", run->error);
+    }
     return status == SJ_OK ? SJ_OK : fail_memory(run->error);
 }
 
@@ -178,13 +182,17 @@ static sj_status list_sessions(sqlite3 *database, int64_t **ids, size_t *count, 
         return fail_sql(database, "list sessions", error);
     }
     sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+    int step = SQLITE_DONE;
+    while (status == SJ_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
         status = sj_array_reserve(ids, &capacity, *count, 1, sizeof(**ids));
         if (status == SJ_OK) {
             (*ids)[(*count)++] = sqlite3_column_int64(row, 0);
         }
     }
     sqlite3_finalize(row);
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        return fail_sql(database, "list sessions", error);
+    }
     return status == SJ_OK ? SJ_OK : fail_memory(error);
 }
 

@@ -117,13 +117,14 @@ static sj_status repair_table(sqlite3 *database, sj_salvaged_table *table, int *
     }
     sqlite3_bind_text(key, 1, table->name, -1, SQLITE_STATIC);
     sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(key) == SQLITE_ROW) {
+    int step = SQLITE_DONE;
+    while (status == SJ_OK && (step = sqlite3_step(key)) == SQLITE_ROW) {
         int changed = 0;
         status = repair_key(database, table, key, &changed, error);
         *changes += changed;
     }
     sqlite3_finalize(key);
-    return status;
+    return status == SJ_OK && step != SQLITE_DONE ? fail_sql(database, error) : status;
 }
 
 sj_status sj_salvage_repair(sqlite3 *database, sj_salvaged *salvaged, sj_error *error)

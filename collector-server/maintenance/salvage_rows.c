@@ -514,13 +514,18 @@ static sj_status describe_keys(table_reader *reader)
         return fail_sql(reader, reader->target);
     }
     sqlite3_bind_text(row, 1, reader->rows->name, -1, SQLITE_STATIC);
-    while (sqlite3_step(row) == SQLITE_ROW && reader->key_count < MOST_KEYS && !reader->has_rowid) {
+    int step = SQLITE_ROW;
+    while (reader->key_count < MOST_KEYS && !reader->has_rowid &&
+           (step = sqlite3_step(row)) == SQLITE_ROW) {
         reader->has_rowid = sqlite3_column_int(row, 0) == 0;
         reader->keys[reader->key_count++] =
             reader->has_rowid ? sqlite3_mprintf("rowid")
                               : sqlite3_mprintf("\"%w\"", sqlite3_column_text(row, 1));
     }
     sqlite3_finalize(row);
+    if (step != SQLITE_ROW && step != SQLITE_DONE) {
+        return fail_sql(reader, reader->target);
+    }
     return reader->key_count != 0 && reader->keys[reader->key_count - 1] != NULL
                ? SJ_OK
                : sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");

@@ -12,6 +12,7 @@
 #include "collector-server/store/foreign_log.h"
 #include "collector-server/store/statements.h"
 #include "proto/base/progress.h"
+#include "proto/base/units.h"
 #include "schema/queries/maintenance/session_copy.h"
 
 #include <stdbool.h>
@@ -248,6 +249,21 @@ static sj_status copy_tables(const session_copy *copy)
                        (void *)(uintptr_t)copy, copy->error);
 }
 
+/* Fails because the target has the session. If the target lacks blocks of the source, each database
+ * holds a part of the session. */
+static sj_status refuse_known(const session_copy *copy)
+{
+    int64_t lacking = 0;
+    SJ_TRY(read_number(copy, sj_session_copy_lacking_sql, &lacking));
+    return lacking == 0
+               ? sj_fail(copy->error, SJ_EEXIST, "the session is there already")
+               : sj_fail(copy->error, SJ_EUNSUPPORTED,
+                         "session %lld is there already, but without %s of the file; parts of a "
+                         "session are not joined: keep the file, or remove the session here and "
+                         "import it again to have the file's part",
+                         (long long)copy->from, SJ_COUNTED(lacking, "block"));
+}
+
 /* Fails unless the session is in the source, and not yet in the target. */
 static sj_status check_is_new(const session_copy *copy)
 {
@@ -264,7 +280,7 @@ static sj_status check_is_new(const session_copy *copy)
     if (found != SJ_OK) {
         return found;
     }
-    return there == 0 ? SJ_OK : sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+    return there == 0 ? SJ_OK : refuse_known(copy);
 }
 
 static sj_status copy_all(session_copy *copy)

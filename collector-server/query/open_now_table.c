@@ -141,7 +141,12 @@ static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
     if (status == SJ_OK && !is_open_before(cursor)) {
         status = sj_stack_walk_run(&walk, block);
     }
-    const int result = status == SJ_OK ? add_frames(cursor, walk.frames, walk.count) : SQLITE_NOMEM;
+    int result = status == SJ_ENOMEM ? SQLITE_NOMEM : SQLITE_OK;
+    if (status == SJ_OK) {
+        result = add_frames(cursor, walk.frames, walk.count);
+    } else if (status != SJ_ENOMEM) {
+        sj_block_scan_warn(&cursor->scan, "its events contradict each other");
+    }
     sj_stack_walk_deinit(&walk);
     return result;
 }
@@ -178,6 +183,9 @@ static int read_block(open_now_cursor *cursor)
         sj_block_files_get_columns(scan->files, cursor->blocks, 2, 3, &bytes, &error);
     if (status == SJ_OK) {
         status = sj_block_decode(scan->decoder, bytes, SJ_WANT_ALL, &scan->block);
+    }
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
     }
     if (status != SJ_OK) {
         sj_block_scan_warn(scan, "it cannot be read");

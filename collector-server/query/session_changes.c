@@ -68,48 +68,65 @@ static json_t *read_watched_sessions(sqlite3 *database, const json_t *recorded)
     return rows;
 }
 
-/* The caller owns the list. */
+/* Returns `value`; if it is of no use, because it is incomplete or empty, frees it and returns
+ * NULL.
+ */
+static json_t *useful_or_null(json_t *value, bool is_useful)
+{
+    if (!is_useful) {
+        json_decref(value);
+        value = NULL;
+    }
+    return value;
+}
+
+/* The caller owns the list. NULL: out of memory. */
 static json_t *list_recorded(const json_t *rows)
 {
     json_t *ids = json_array();
+    bool is_whole = true;
     size_t index;
     json_t *row;
     json_array_foreach(rows, index, row)
     {
         const char *state = json_string_value(json_object_get(row, "state"));
         if (state != NULL && strcmp(state, "recording") == 0) {
-            json_array_append(ids, json_object_get(row, "id"));
+            is_whole = json_array_append(ids, json_object_get(row, "id")) == 0 && is_whole;
         }
     }
-    return ids;
+    return useful_or_null(ids, is_whole);
 }
 
-/* Returns the rows that are new or differ from the known rows. The caller owns the list. */
+/* Returns the rows that are new or differ from the known rows. The caller owns the list. NULL: out
+ * of memory. */
 static json_t *list_changed(const json_t *rows, const json_t *known)
 {
     json_t *items = json_array();
+    bool is_whole = true;
     size_t index;
     json_t *row;
     json_array_foreach(rows, index, row)
     {
         const char *id = json_string_value(json_object_get(row, "id"));
         if (!json_equal(json_object_get(known, id), row)) {
-            json_array_append(items, row);
+            is_whole = json_array_append(items, row) == 0 && is_whole;
         }
     }
-    return items;
+    return useful_or_null(items, is_whole);
 }
 
 static json_t *index_by_id(const json_t *rows)
 {
     json_t *known = json_object();
+    bool is_whole = true;
     size_t index;
     json_t *row;
     json_array_foreach(rows, index, row)
     {
-        json_object_set(known, json_string_value(json_object_get(row, "id")), row);
+        const char *id = json_string_value(json_object_get(row, "id"));
+        is_whole = json_object_set(known, id, row) == 0 && is_whole;
     }
-    return known;
+    return useful_or_null(known, is_whole);
 }
 
 json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database)
@@ -125,11 +142,14 @@ json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database)
     json_t *known = index_by_id(rows);
     json_t *recorded = list_recorded(rows);
     json_t *items = list_changed(rows, changes->known);
+    json_t *reply = items != NULL ? json_pack("{s:O}", "items", items) : NULL;
+    const bool has_changed = json_array_size(items) != 0;
     json_decref(rows);
-    if (known == NULL || recorded == NULL || items == NULL) {
+    json_decref(items);
+    if (known == NULL || recorded == NULL || reply == NULL) { /* the next poll finds the changes */
         json_decref(known);
         json_decref(recorded);
-        json_decref(items);
+        json_decref(reply);
         return NULL;
     }
     json_decref(changes->known);
@@ -137,9 +157,5 @@ json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database)
     changes->known = known;
     changes->recorded = recorded;
     changes->data_version = version;
-    if (json_array_size(items) == 0) {
-        json_decref(items);
-        return NULL;
-    }
-    return json_pack("{s:o}", "items", items);
+    return useful_or_null(reply, has_changed);
 }

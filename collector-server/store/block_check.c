@@ -184,12 +184,15 @@ static bool is_of_row(const block_row *row, const sj_block_header *header)
            header->call_count == row->call_count && (int64_t)header->lost_calls == row->lost_calls;
 }
 
-static void check_events(sj_block_checker *checker, const sj_block *block,
-                         sj_block_verdict *verdict)
+static sj_status check_events(sj_block_checker *checker, const sj_block *block,
+                              sj_block_verdict *verdict)
 {
     sj_block_summary summary;
     const sj_status status =
         sj_callgraph_measure(checker->graph, block, find_frames, checker, &summary);
+    if (status == SJ_ENOMEM) {
+        return status;
+    }
     verdict->is_away = status == SJ_EIO;
     verdict->fault = status == SJ_OK          ? NULL
                      : status == SJ_EIO       ? "the stack that it refers to is in a file that "
@@ -197,6 +200,7 @@ static void check_events(sj_block_checker *checker, const sj_block *block,
                      : status == SJ_ENOTFOUND ? "the stack that it refers to is missing, or damaged"
                      : status == SJ_EINVAL ? "the stack that it refers to has an unknown function"
                                            : "its events contradict each other";
+    return SJ_OK;
 }
 
 /* Checks the bytes of a row that has bytes. */
@@ -221,7 +225,7 @@ static sj_status check_bytes(sj_block_checker *checker, const block_row *row,
     if (sj_block_check_functions(&block, is_known, &checker->known, &checker->why) != SJ_OK) {
         verdict->fault = checker->why.text;
     } else if (block.header.kind == SJ_BLOCK_CALLS) {
-        check_events(checker, &block, verdict);
+        return check_events(checker, &block, verdict);
     }
     return SJ_OK;
 }
@@ -254,6 +258,9 @@ static sj_status check_row(sj_block_checker *checker, sj_block_verdict *verdict)
     checker->why.text[0] = '\0';
     const sj_status got =
         sj_block_files_get_columns(checker->files, checker->row, 11, 12, &row.data, &checker->why);
+    if (got == SJ_ENOMEM) {
+        return got;
+    }
     verdict->has_bytes = got == SJ_OK && row.data.size != 0;
     verdict->is_away = got == SJ_EIO;
     if (verdict->has_bytes) {
@@ -274,6 +281,8 @@ sj_status sj_block_checker_check(sj_block_checker *checker, int64_t block_id,
         status = check_row(checker, verdict);
     } else if (result == SQLITE_DONE) {
         status = SJ_ENOTFOUND;
+    } else if (result == SQLITE_NOMEM) {
+        status = SJ_ENOMEM;
     } else {
         verdict->fault = "the page that it lies on is damaged";
     }

@@ -2,9 +2,9 @@
  *
  * Recovery cuts blocks again from the ring of a recorder that died. The events are the same, but
  * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree in its
- * time, in its function or that it is a LEAVE, and in how its call ended. Depths follow from
- * those, and the decoder checks them. Values are not compared. Blocks without events must agree
- * in their stack frames or in their gaps. */
+ * number, which counts the events that gaps lost, in its time, in its function or that it is a
+ * LEAVE, and in how its call ended. Depths follow from those, and the decoder checks them. Values
+ * are not compared. Blocks without events must agree in their stack frames or in their gaps. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -43,15 +43,52 @@ static bool is_same_time(uint64_t left, uint64_t right, uint64_t step)
     return apart == 0 || apart < step;
 }
 
+/* An event of a block, with its number in the stream. The number also counts the events that the
+ * gaps before the event lost. */
+typedef struct numbered_event {
+    const sj_block *block;
+    size_t event;
+    size_t gap;
+    uint64_t number;
+} numbered_event;
+
+static void pass_gaps(numbered_event *at)
+{
+    const sj_block *block = at->block;
+    while (at->gap < block->gap_count && block->gaps[at->gap].before_event <= at->event) {
+        at->number += block->gaps[at->gap++].events;
+    }
+}
+
+static numbered_event first_event_of(const sj_block *block)
+{
+    numbered_event at = {.block = block, .number = block->header.first_event};
+    pass_gaps(&at);
+    return at;
+}
+
+static void go_to_next(numbered_event *at)
+{
+    at->event++;
+    at->number++;
+    pass_gaps(at);
+}
+
 static bool has_same_events(const sj_block *stored, const sj_block *repeat)
 {
-    const size_t first = (size_t)(repeat->header.first_event - stored->header.first_event);
+    numbered_event left = first_event_of(stored);
+    numbered_event right = first_event_of(repeat);
+    while (left.event < stored->header.event_count && left.number < right.number) {
+        go_to_next(&left);
+    }
+    const size_t first = left.event;
     const uint64_t step = stored->header.clock_step > repeat->header.clock_step
                               ? stored->header.clock_step
                               : repeat->header.clock_step;
-    for (size_t i = 0; i < repeat->header.event_count; i++) {
-        if (function_at(stored, first + i) != function_at(repeat, i) ||
-            !is_same_time(stored->ticks[first + i], repeat->ticks[i], step)) {
+    for (; right.event < repeat->header.event_count; go_to_next(&left), go_to_next(&right)) {
+        if (left.event >= stored->header.event_count || left.number != right.number ||
+            function_at(stored, left.event) != function_at(repeat, right.event) ||
+            !is_same_time(stored->ticks[left.event], repeat->ticks[right.event], step)) {
             return false;
         }
     }

@@ -22,7 +22,7 @@ SELECT CASE WHEN s.parent_session_id IS NOT NULL THEN 'a flight dump of session 
     coalesce((SELECT 'session ' || group_concat(d.session_id, ', ') FROM sessions AS d
     WHERE d.parent_session_id = s.session_id), 'none was made') END, (SELECT count(*) FROM gaps AS g
     WHERE g.session_id = ?1 AND {gap_is_wait}), (SELECT coalesce(sum(g.end_ns - g.start_ns), 0)
-    FROM gaps AS g WHERE g.session_id = ?1 AND {gap_is_wait})
+    FROM gaps AS g WHERE g.session_id = ?1 AND {gap_is_wait}), {not_recorded(s.session_id)}
 FROM sessions AS s
 WHERE s.session_id = ?1
 

@@ -144,3 +144,15 @@ ORDER BY CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams'
 -- row: name text, is_only_key
 SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM pragma_table_info(:table)) = 1
 FROM pragma_table_info(:table)
+
+-- name: session_copy_lacking
+-- The number of the session's blocks that the target lacks, although it has the session. ?1 is the session in
+-- the source.
+SELECT count(*)
+FROM source.sessions AS s
+JOIN source.streams AS x ON x.session_id = s.session_id
+JOIN source.blocks AS b ON b.stream_id = x.stream_id
+WHERE s.session_id = ?1
+AND NOT EXISTS (SELECT 1 FROM main.sessions AS t JOIN main.streams AS y ON y.session_id = t.session_id
+    JOIN main.blocks AS c ON c.stream_id = y.stream_id WHERE t.uuid = s.uuid AND y.number = x.number
+    AND c.kind = b.kind AND c.first_event = b.first_event AND c.event_count = b.event_count)

@@ -2,6 +2,7 @@
 
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
+#include "tests/support/fail_alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static sj_status accept_document(void *context, sj_slice document, int fd)
 }
 
 /* Creates registry and server. With `ahead`, plans time out only after an hour. */
-static void start(fixture *f, sj_plan_ahead *ahead)
+static void start(fixture *f, sj_plan_ahead *ahead, bool threadless)
 {
     const sj_registry_options registry = {.writer = f->writer,
                                           .selection = &f->selection,
@@ -87,7 +88,8 @@ static void start(fixture *f, sj_plan_ahead *ahead)
                                          .context = f,
                                          .joined = note_joined,
                                          .mark = note_mark,
-                                         .policy = accept_document};
+                                         .policy = accept_document,
+                                         .threadless = threadless};
     assert_int_equal(sj_link_server_start(&link, &f->server, NULL), SJ_OK);
 }
 
@@ -101,7 +103,7 @@ static int set_up(void **state)
     assert_int_equal(sj_spool_open(&spool, &f->spool, NULL), SJ_OK);
     const sj_frame_writer_options writer = {.spool = f->spool};
     assert_int_equal(sj_frame_writer_new(&writer, &f->writer), SJ_OK);
-    start(f, NULL);
+    start(f, NULL, false);
     *state = f;
     return 0;
 }
@@ -289,7 +291,7 @@ static void a_process_that_waits_for_a_plan_holds_up_no_other(void **state)
     assert_int_equal(sj_plan_ahead_start(&planner, &ahead), SJ_OK);
     sj_link_server_stop(f->server);
     sj_registry_free(f->registry);
-    start(f, ahead);
+    start(f, ahead, false);
     int fds[3];
     for (uint32_t i = 0; i < 3; i++) {
         fds[i] = connect_agent(f);
@@ -545,6 +547,102 @@ static void test_policies_are_handed_over_and_answered(void **state)
     close(fd);
 }
 
+static void restart_without_thread(fixture *f)
+{
+    sj_link_server_stop(f->server);
+    sj_registry_free(f->registry);
+    start(f, NULL, true);
+}
+
+/* Serves the packets that have come, while the n-th allocation fails. True if one failed. */
+static bool serve_without(const fixture *f, uint64_t n)
+{
+    fail_alloc_at(n);
+    sj_link_server_step(f->server, 0);
+    return fail_alloc_stop();
+}
+
+/* True if the session's frames have a report of what was not recorded. */
+static bool has_report(const fixture *f)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "grep -qr not_recorded '%s'", f->spool_directory);
+    return system(command) == 0;
+}
+
+static void a_process_that_lacks_memory_to_join_is_counted_and_reported(void **state)
+{
+    fixture *f = *state;
+    sj_registry_counters counters;
+    sj_link_welcome welcome;
+    uint64_t refused = 0;
+    bool has_failed = true;
+    restart_without_thread(f);
+    for (uint64_t n = 0; has_failed; n++) {
+        const int fd = connect_agent(f);
+        sj_link_server_step(f->server, -1);
+        say_hello(fd, 1000 + (uint32_t)n, SJ_OCCASION_START, "1.0.arena");
+        has_failed = serve_without(f, n);
+        refused += hear(fd, &welcome, sizeof(welcome)) != SJ_LINK_WELCOME;
+        sj_registry_get_counters(f->registry, &counters);
+        assert_int_equal(counters.unjoined, refused);
+        close(fd);
+        sj_link_server_step(f->server, 0);
+    }
+    assert_true(refused > 1);
+    assert_non_null(strstr(counters.first_unjoined, "process 100"));
+    assert_non_null(strstr(counters.first_unjoined, sj_status_text(SJ_ENOMEM)));
+    assert_true(has_report(f));
+    assert_int_equal(counters.plan_failures, 0);
+}
+
+static void a_module_that_lacks_memory_for_its_plan_is_counted_and_reported(void **state)
+{
+    fixture *f = *state;
+    uint64_t failures = 0;
+    bool has_failed = true;
+    for (uint64_t n = 0; has_failed; n++) {
+        sj_registry_counters counters;
+        uint8_t reply[512];
+        restart_without_thread(f);
+        const int fd = connect_agent(f);
+        sj_link_server_step(f->server, -1);
+        say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+        sj_link_server_step(f->server, -1);
+        assert_int_equal(hear(fd, reply, sizeof(reply)), SJ_LINK_WELCOME);
+        send_module(fd, "/bin/true", true);
+        has_failed = serve_without(f, n);
+        const bool is_planned = hear(fd, reply, sizeof(reply)) == SJ_LINK_PLAN;
+        sj_registry_get_counters(f->registry, &counters);
+        assert_int_equal(counters.plan_failures, !is_planned);
+        failures += !is_planned;
+        assert_string_not_equal(counters.plan_failure, "/bin/true: ");
+        close(fd);
+    }
+    assert_true(failures > 10);
+    assert_true(has_report(f));
+}
+
+static void the_last_report_has_the_whole_number(void **state)
+{
+    fixture *f = *state;
+    sj_frame_writer_counters before;
+    sj_frame_writer_counters after;
+    for (int i = 0; i < 4; i++) { /* the first, second and fourth report the number so far */
+        sj_registry_note_unplanned(f->registry, "/app", SJ_ENOMEM);
+    }
+    sj_frame_writer_get_counters(f->writer, &before);
+    sj_registry_end_unrecorded(f->registry); /* is reported already */
+    sj_frame_writer_get_counters(f->writer, &after);
+    assert_int_equal(after.frames, before.frames);
+    sj_registry_note_unplanned(f->registry, "/app", SJ_ENOMEM);
+    sj_frame_writer_get_counters(f->writer, &after);
+    assert_int_equal(after.frames, before.frames);
+    sj_registry_end_unrecorded(f->registry);
+    sj_frame_writer_get_counters(f->writer, &after);
+    assert_int_equal(after.frames, before.frames + 1);
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -561,6 +659,9 @@ int main(void)
         WITH_FIXTURE(test_policies_are_handed_over_and_answered),
         WITH_FIXTURE(test_marks_come_without_hello_and_are_checked),
         WITH_FIXTURE(test_bad_packets_cost_the_connection_and_nothing_else),
+        WITH_FIXTURE(a_process_that_lacks_memory_to_join_is_counted_and_reported),
+        WITH_FIXTURE(a_module_that_lacks_memory_for_its_plan_is_counted_and_reported),
+        WITH_FIXTURE(the_last_report_has_the_whole_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

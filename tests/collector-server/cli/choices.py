@@ -255,6 +255,15 @@ def open_calls(sojourn):
         store.execute("INSERT INTO gaps (session_id, number, reason, calls, events, start_ns, end_ns) VALUES (1, 90, 'waited', 0, 0, 10, 2010)")
     done = sojourn.run(["report", database], capture_output=True, text=True)
     check("none lost" in done.stdout and "threads waited for the recorder 1 time, 2.00 us in all" in done.stdout, f"a wait: {done}")
+    with sqlite3.connect(database) as store:
+        for number, modules in ((90, 1), (91, 2)):
+            store.execute("INSERT INTO reports (session_id, number, at_ns, monitor, kind, payload) VALUES (1, ?, 0, 'recorder', 'not_recorded', ?)",
+                          (number, json.dumps({"processes": 1, "modules": modules, "first": "process 7: out of memory"})))
+    lacking = "1 process and 2 modules could not be recorded, so their calls are missing; the first: process 7: out of memory"
+    done = sojourn.run(["report", database], capture_output=True, text=True)
+    check(f"\n{lacking}\n" in done.stdout and f"of session 1, {lacking}" in done.stderr, f"not recorded: {done}")
+    done = sojourn.run(["sessions", database], capture_output=True, text=True)
+    check(f"note: of session 1, {lacking}\n" in done.stderr, f"not recorded: {done}")
 
 
 def own_output(sojourn, database):

@@ -85,11 +85,55 @@ static void what_another_user_owns_is_refused(void **state)
     }
 }
 
+static void a_file_that_cannot_be_read_is_not_empty(void **state)
+{
+    char pem[SJ_PEM_MAX_BYTES];
+    char longest[SJ_PEM_MAX_BYTES];
+    char path[96];
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_certificate_read(folder, pem, &error), SJ_EIO);
+    assert_non_null(strstr(error.text, "directory"));
+    snprintf(path, sizeof(path), "%s/long.pem", folder);
+    memset(longest, 'x', sizeof(longest));
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(longest, 1, sizeof(longest), file), sizeof(longest));
+    fclose(file);
+    assert_int_equal(sj_certificate_read(path, pem, &error), SJ_EIO);
+    assert_non_null(strstr(error.text, "too long"));
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(sj_certificate_read(path, pem, &error), SJ_EIO);
+    assert_non_null(strstr(error.text, "empty"));
+    unlink(path);
+}
+
+/* No new pair is made beside files that cannot be reached. */
+static void files_that_cannot_be_reached_are_not_missing(void **state)
+{
+    char kept[2][96];
+    sj_error error = {0};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(kept[i], sizeof(kept[i]), "%s.kept", files[1 + i]);
+        assert_int_equal(rename(files[1 + i], kept[i]), 0);
+        assert_int_equal(symlink(strrchr(files[1 + i], '/') + 1, files[1 + i]), 0);
+    }
+    assert_int_equal(load(&error), SJ_EIO);
+    assert_non_null(strstr(error.text, "cannot read"));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rename(kept[i], files[1 + i]), 0);
+    }
+    assert_int_equal(load(&error), SJ_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_may_change_or_read_is_refused),
         cmocka_unit_test(what_another_user_owns_is_refused),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_not_empty),
+        cmocka_unit_test(files_that_cannot_be_reached_are_not_missing),
     };
     return cmocka_run_group_tests(tests, make, remove_all);
 }

@@ -582,20 +582,51 @@ static void no_damage_crashes_or_makes_rows(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, lab_file_tear_down)
 
+static const char *failing_text; /* statements with this text fail; NULL: none */
+static int rows_before;          /* number of rows that they have before */
+
+int __real_sqlite3_step(sqlite3_stmt *statement);
+int __wrap_sqlite3_step(sqlite3_stmt *statement);
+int __wrap_sqlite3_step(sqlite3_stmt *statement)
+{
+    if (failing_text != NULL && strstr(sqlite3_sql(statement), failing_text) != NULL &&
+        rows_before-- == 0) {
+        failing_text = NULL;
+        return SQLITE_IOERR;
+    }
+    return __real_sqlite3_step(statement);
+}
+
+static void an_error_is_not_taken_for_the_last_row(void **state)
+{
+    static const char *const texts[] = {"SELECT name FROM sqlite_schema WHERE type = 'table'",
+                                        "SELECT session_id FROM sessions AS s WHERE state",
+                                        "foreign_key_list", "SELECT t.wr, c.name FROM"};
+    salvage_case of;
+    begin_case(state, &of);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        failing_text = texts[i];
+        rows_before = 0;
+        assert_int_not_equal(
+            sj_database_salvage(of.was, of.made, note, &of, &of.salvaged, &of.error), SJ_OK);
+        assert_null(failing_text);
+        sj_salvaged_deinit(&of.salvaged);
+        lab_file_remove(of.made);
+    }
+    assert_int_equal(sj_database_salvage(of.was, of.made, note, &of, &of.salvaged, &of.error),
+                     SJ_OK);
+    end_case(&of);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_leaf_that_is_met_twice_is_noticed),
-        CASE(a_database_in_use_is_refused),
-        CASE(a_foreign_log_is_left_out),
-        CASE(a_sound_database_is_saved_whole),
-        CASE(rows_around_damaged_pages_are_saved),
-        CASE(substitutes_keep_calls_readable),
-        CASE(lost_blocks_leave_gaps),
-        CASE(what_cannot_be_read_is_refused),
-        CASE(an_older_schema_is_brought_up_to_date),
-        CASE(the_log_is_read_as_far_as_it_is_sound),
-        CASE(no_damage_crashes_or_makes_rows),
+        CASE(an_error_is_not_taken_for_the_last_row), CASE(a_leaf_that_is_met_twice_is_noticed),
+        CASE(a_database_in_use_is_refused),           CASE(a_foreign_log_is_left_out),
+        CASE(a_sound_database_is_saved_whole),        CASE(rows_around_damaged_pages_are_saved),
+        CASE(substitutes_keep_calls_readable),        CASE(lost_blocks_leave_gaps),
+        CASE(what_cannot_be_read_is_refused),         CASE(an_older_schema_is_brought_up_to_date),
+        CASE(the_log_is_read_as_far_as_it_is_sound),  CASE(no_damage_crashes_or_makes_rows),
     };
     char folder[] = "/dev/shm/salvage_test.XXXXXX"; /* a sync costs nothing there */
     const bool is_in_memory = mkdtemp(folder) != NULL && chdir(folder) == 0;

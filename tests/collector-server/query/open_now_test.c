@@ -2,6 +2,7 @@
  * come. */
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
+#include "proto/callgraph/stack_walk.h"
 #include "tests/support/trace_maker.h"
 
 #include <setjmp.h>
@@ -69,10 +70,46 @@ static void calls_are_open_until_their_session_has_an_end(void **state)
     assert_int_equal(count_open_in("completed"), 0);
 }
 
+static sj_status failure; /* of each walk */
+
+sj_status __real_sj_stack_walk_begin(sj_stack_walk *walk, const sj_block *block,
+                                     const sj_stack_frame *deep);
+sj_status __wrap_sj_stack_walk_begin(sj_stack_walk *walk, const sj_block *block,
+                                     const sj_stack_frame *deep);
+sj_status __wrap_sj_stack_walk_begin(sj_stack_walk *walk, const sj_block *block,
+                                     const sj_stack_frame *deep)
+{
+    return failure != SJ_OK ? failure : __real_sj_stack_walk_begin(walk, block, deep);
+}
+
+/* A damaged block has no open calls, as everywhere; lack of memory ends the query. */
+static void a_damaged_block_is_not_a_lack_of_memory(void **state)
+{
+    (void)state;
+    sqlite3 *database = NULL;
+    sqlite3_stmt *statement = NULL;
+    sj_error error = {0};
+    assert_true(count_open_in("recording") > 0);
+    assert_int_equal(sj_database_open_reader(path, &database, &error), SJ_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(database, "SELECT count(*) FROM open_now(1)", -1, &statement, NULL),
+        SQLITE_OK);
+    failure = SJ_ECORRUPT;
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int64(statement, 0), 0);
+    sqlite3_reset(statement);
+    failure = SJ_ENOMEM;
+    assert_int_equal(sqlite3_step(statement), SQLITE_NOMEM);
+    failure = SJ_OK;
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_open_until_their_session_has_an_end),
+        cmocka_unit_test(a_damaged_block_is_not_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

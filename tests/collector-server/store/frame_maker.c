@@ -336,7 +336,7 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.header.first_ticks = event_count > 0 ? maker->events[0].ticks : first_ticks;
     input.header.last_ticks = event_count > 0 ? maker->ticks : first_ticks;
     input.header.clock_step = 26;
-    const sj_gap gap = {.before_event = event_count,
+    const sj_gap gap = {.before_event = maker->gap_before != 0 ? maker->gap_before : event_count,
                         .reason = SJ_GAP_RING_FULL,
                         .calls = maker->lost_calls,
                         .events = 2 * (uint64_t)maker->lost_calls,

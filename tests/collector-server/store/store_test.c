@@ -231,6 +231,43 @@ static void a_rolled_back_batch_leaves_nothing(void **state)
     frame_maker_deinit(&fresh);
 }
 
+/* Makes the maker give the same events again as after `before`. */
+static void rewind_maker(frame_maker *maker, const frame_maker *before)
+{
+    maker->next_event = before->next_event;
+    maker->next_call = before->next_call;
+    maker->ticks = before->ticks;
+    maker->random = before->random;
+    maker->roots = before->roots;
+    maker->depth = before->depth;
+    memcpy(maker->children, before->children, sizeof(maker->children));
+    memcpy(maker->stack, before->stack, sizeof(maker->stack));
+}
+
+/* The events are the same, but their numbers differ, because the loss lies between others. */
+static void a_repeat_with_its_loss_elsewhere_is_set_apart(void **state)
+{
+    lab_file *lab = *state;
+    bool duplicate = false;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 100, 0));
+    lab->maker.lost_calls = 5;
+    lab->maker.gap_before = 40;
+    const frame_maker before = lab->maker;
+    lab_file_put(lab, frame_maker_block(&lab->maker, 100, 0));
+    rewind_maker(&lab->maker, &before);
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&lab->maker, 100, 0), &duplicate),
+                     SJ_OK);
+    assert_true(duplicate);
+    rewind_maker(&lab->maker, &before);
+    lab->maker.gap_before = 60;
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&lab->maker, 100, 0), &duplicate),
+                     SJ_EEXIST);
+    assert_false(duplicate);
+    lab_file_commit(lab);
+}
+
 static void liars_are_refused_and_the_batch_goes_on(void **state)
 {
     lab_file *lab = *state;
@@ -711,6 +748,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_repeat_with_its_loss_elsewhere_is_set_apart,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_finding_is_one_whatever_the_depth_of_a_recursion,

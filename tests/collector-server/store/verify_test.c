@@ -1,6 +1,8 @@
 /* Damage is found, named and quarantined. What can be rebuilt is rebuilt. */
 #include "collector-server/store/verify.h"
 
+#include "collector-server/store/block_check.h"
+#include "proto/callgraph/callgraph.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <fcntl.h>
@@ -402,9 +404,44 @@ static void damaged_pages_are_reported(void **state)
     assert_int_equal(verify(lab, false, &all).other, 0);
 }
 
+static bool lacks_memory;
+
+sj_status __real_sj_callgraph_measure(sj_callgraph *graph, const sj_block *block,
+                                      sj_stack_lookup find, void *context,
+                                      sj_block_summary *summary);
+sj_status __wrap_sj_callgraph_measure(sj_callgraph *graph, const sj_block *block,
+                                      sj_stack_lookup find, void *context,
+                                      sj_block_summary *summary);
+sj_status __wrap_sj_callgraph_measure(sj_callgraph *graph, const sj_block *block,
+                                      sj_stack_lookup find, void *context,
+                                      sj_block_summary *summary)
+{
+    return lacks_memory ? SJ_ENOMEM
+                        : __real_sj_callgraph_measure(graph, block, find, context, summary);
+}
+
+static void a_check_without_memory_says_nothing_about_the_block(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *database = NULL;
+    sj_block_checker *checker = NULL;
+    sj_block_verdict verdict;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(sj_block_checker_new(database, "main", &checker, &lab->error), SJ_OK);
+    lacks_memory = true;
+    assert_int_equal(sj_block_checker_check(checker, 1, &verdict), SJ_ENOMEM);
+    lacks_memory = false;
+    assert_int_equal(sj_block_checker_check(checker, 1, &verdict), SJ_OK);
+    assert_null(verdict.fault);
+    sj_block_checker_free(checker);
+    sqlite3_close(database);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_check_without_memory_says_nothing_about_the_block,
+                                        set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_sound_file_gives_no_findings, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(rotten_blocks_are_named_and_marked_and_let_free_when_whole,
