@@ -456,7 +456,7 @@ enum {
     TYPE_U = 25,
     TYPE_OBJECT = 28,
     TYPE_VECTOR = 29,
-    TYPE_METHOD_PARAMETER = 30 /* The same for a generic method. */
+    TYPE_METHOD_PARAMETER = 30 /* A generic method has such a parameter. */
 };
 
 /* Loads a number by one instruction of its size. If single bytes were stored and then loaded
