@@ -14,7 +14,9 @@ enum {
     SJ_JAVA_VALUE_DESCRIPTOR = 0xff, /* sj_value_descriptor under which the value is recorded */
     SJ_JAVA_AT_ENTRY = 1,            /* for SJ_JAVA_COST */
     SJ_JAVA_VALUE_FIRST = 1 << 8,    /* the first value of a call's entry or exit */
-    SJ_JAVA_VALUE_TYPE_SHIFT = 9     /* shift of the sj_java_type, which has three bits */
+    SJ_JAVA_VALUE_TYPE_SHIFT = 9,    /* shift of the sj_java_type, which has three bits */
+    /* record an object by its own class: boxed numbers as numbers, a String as a text */
+    SJ_JAVA_VALUE_OWN = 1 << 12
 };
 
 typedef enum sj_java_type {

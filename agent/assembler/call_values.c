@@ -29,6 +29,12 @@ static sj_status store_typed(sj_call_stack *stream, const sj_typed_function *typ
     return SJ_OK;
 }
 
+/* True if a value of a method is stored as it came. */
+static bool has_own_type(const sj_typed_function *typed, const sj_block_value *value)
+{
+    return (typed->own_positions >> sj_value_position(value->descriptor) & 1) != 0;
+}
+
 static sj_status add_cost(sj_call_stack *stream, sj_block_value *value, sj_value_cost cost,
                           uint64_t bits)
 {
@@ -89,17 +95,21 @@ static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t 
     }
     const sj_rule_set kept = sink->value(sink->context, function, value, ticks);
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
-    bool is_known = typed == NULL;
-    if (typed != NULL) {
-        SJ_TRY(store_typed(stream, typed, value, &is_known));
-    }
-    uint8_t seen[SJ_VALUE_RULES]; /* positions that are stored without a rule */
+    const bool is_native = typed != NULL && typed->own_positions == 0;
+    bool is_known = !is_native;
+    uint8_t seen[SJ_VALUE_RULES + 1]; /* positions that are stored without a rule */
     size_t count = 0;
+    if (is_native) {
+        SJ_TRY(store_typed(stream, typed, value, &is_known));
+    } else if (typed != NULL && has_own_type(typed, value)) {
+        seen[count++] = value->descriptor;
+        SJ_TRY(sj_call_stack_value(stream, value));
+    }
     SJ_EACH_RULE (i, &kept) {
         const uint8_t stored = rules->items[i].stored;
         const bool has_name =
             sj_value_rule_has_condition(&rules->items[i]) && !rules->items[i].changes;
-        const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
+        const bool is_wanted = has_name || (!is_native && memchr(seen, stored, count) == NULL);
         if (is_wanted) {
             value->rule = has_name ? (uint16_t)(i + 1) : 0;
             value->descriptor = stored;

@@ -326,11 +326,12 @@ static sj_status check_mono(sj_policy_reader *reader)
                                   "%s can have \"cpu\" only",
                                   name);
         }
-        if (rule->is_source && !rule->is_cpu) {
+        if (rule->is_source && !rule->is_cpu && !rule->is_typed) {
             return sj_policy_fail(reader, false,
-                                  "signatures and types are read of native functions%s; of the "
-                                  "Mono method %s name one value, as \"%s(1:long)\"",
-                                  rule->is_typed ? "" : " and Java methods", name, name);
+                                  "signatures are read of native functions and Java methods; name "
+                                  "the Mono method %s alone for all its values, or one value, as "
+                                  "\"%s(1:long)\"",
+                                  name, name);
         }
     }
     return SJ_OK;

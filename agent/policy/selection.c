@@ -144,7 +144,8 @@ bool sj_selection_wants_module(const sj_selection *selection, const char *path, 
         return names_file(selection->modules, selection->module_count, path);
     }
     const bool is_program = is_main && !sj_selection_is_launcher(path);
-    return is_program || selection->all_libraries || !(is_main || sj_is_system_library(path));
+    return is_program || selection->all_libraries ||
+           !(is_main || sj_is_system_library(path) || sj_runtimes_have_library(path));
 }
 
 /* True for libraries that many programs use: not a program's own, whichever package contains them.
@@ -169,7 +170,8 @@ static bool is_common_library(const char *name)
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path)
 {
     return selection->module_count == 0 && !sj_selection_is_never_recorded(path) &&
-           !is_common_library(file_name(path)) && !is_precompiled(path) &&
+           !is_common_library(file_name(path)) && !sj_runtimes_have_library(path) &&
+           !is_precompiled(path) &&
            !names_file(selection->modules_excluded, selection->modules_excluded_count, path);
 }
 

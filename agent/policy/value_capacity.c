@@ -11,9 +11,12 @@ enum { TEXT_BYTES = 512 };
 void sj_value_capacity_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
                                     size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    const size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
+    size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
     size_t used = 0;
     places[0] = SJ_PLACE_CPU_ENTRY;
+    if (sj_value_rules_own_positions(rules, matched) != 0) {
+        places[first++] = SJ_PLACE_OWN_VALUES;
+    }
     sj_value_rules_list(rules, matched, places, first, SJ_PLACES_PER_FUNCTION);
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         if (used == capacity) {

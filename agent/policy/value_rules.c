@@ -198,11 +198,41 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
 {
     sj_rule_set managed = {0};
     SJ_EACH_RULE (i, matched) {
-        if (!rules->items[i].is_source || rules->items[i].is_cpu) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (!rule->is_source || rule->is_cpu || rule->is_typed) {
             sj_rule_set_add(&managed, i);
         }
     }
     return managed;
+}
+
+/* True if a rule stores its value without a condition. */
+static bool records_always(const sj_value_rule *rule)
+{
+    return !rule->is_typed && !rule->is_cpu && !rule->is_memory && !rule->changes &&
+           !sj_value_rule_has_condition(rule);
+}
+
+static bool is_by_signature(const sj_value_rule *rule)
+{
+    return rule->is_source && !rule->is_typed && !rule->is_cpu && !rule->is_memory;
+}
+
+uint16_t sj_value_rules_own_positions(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    uint32_t positions = UINT16_MAX;
+    bool is_typed = false;
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &rules->items[i];
+        is_typed = is_typed || rule->is_typed;
+        if (is_by_signature(rule)) {
+            return 0;
+        }
+        if (records_always(rule)) {
+            positions &= ~(1U << sj_value_position(rule->descriptor));
+        }
+    }
+    return is_typed ? (uint16_t)positions : 0;
 }
 
 sj_rule_set sj_value_rules_within(const sj_value_rules *rules, const sj_rule_set *matched,
@@ -344,6 +374,20 @@ void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed
     atomic_store(&types[function], typed);
 }
 
+sj_status sj_value_rules_set_own(sj_value_rules *rules, uint32_t function, uint16_t positions)
+{
+    if (positions == 0 || sj_value_rules_typed(rules, function) != NULL) {
+        return SJ_OK;
+    }
+    sj_typed_function *own = calloc(1, sizeof(*own));
+    if (own == NULL) {
+        return SJ_ENOMEM;
+    }
+    own->own_positions = positions;
+    sj_value_rules_set_typed(rules, function, own);
+    return SJ_OK;
+}
+
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function)
 {
     _Atomic(sj_typed_function *) *types = rules != NULL ? atomic_load(&rules->typed) : NULL;
@@ -400,8 +444,11 @@ void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refu
 
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched)
 {
+    const bool has_own = sj_value_rules_own_positions(rules, matched) != 0;
     SJ_EACH_RULE (i, matched) {
-        if (rules->items[i].is_typed || rules->items[i].is_memory) {
+        if (rules->items[i].is_typed) {
+            atomic_fetch_add(has_own ? &rules->found[i] : &rules->settled[i], 1);
+        } else if (rules->items[i].is_memory) {
             atomic_fetch_add(&rules->missing[i], 1);
         }
     }

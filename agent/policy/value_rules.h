@@ -152,9 +152,20 @@ sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* Returns the matched rules that methods of managed runtimes can obey. Excludes rules of
- * signatures, whose registers are those of the native convention, typed rules, and rules that count
- * memory but do not measure CPU time. */
+ * signatures, whose registers are those of the native convention, and rules that count memory but
+ * do not measure CPU time. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* Returns a bit for each position of a managed method that matched typed rules record by the
+ * value's own type. Excludes positions that other matched rules record without a condition. Returns
+ * 0 if no rule is typed, or if a rule by signature matches, whose positions differ. */
+uint16_t sj_value_rules_own_positions(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* Notes for a method of Mono or Java which of its values are stored by their own types. Call it
+ * before any value arrives. Later calls for the same function do nothing. Returns SJ_ENOMEM if out
+ * of memory. Thread-safe like sj_value_rules_set_typed. */
+SJ_MUST_CHECK sj_status sj_value_rules_set_own(sj_value_rules *rules, uint32_t function,
+                                               uint16_t positions);
 
 /* Returns the matched rules without those that only record an argument after the last of
  * `parameters` parameters. */
@@ -214,8 +225,9 @@ sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rul
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found,
                                 sj_split_state split);
 
-/* Counts a method of Mono or Java for the matched rules that only native functions obey: types and
- * memory. Call it once per method. */
+/* Counts a method of Mono or Java: for typed rules as one whose types are known, or as one that
+ * rules by signature number differently; for rules that only native functions obey (memory) as
+ * missing. Call it once per method. */
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Converts the content of a place to a value to store. `from` has the place as its descriptor. The

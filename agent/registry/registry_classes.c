@@ -102,12 +102,13 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
     values->lines = selection != NULL && selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
+    values->own = sj_value_rules_own_positions(rules, &matched);
     SJ_EACH_RULE (i, &matched) {
         const sj_value_rule *rule = &rules->items[i];
         sj_java_value *value = values->items;
         const sj_java_value *end = value + SJ_VALUES_PER_FUNCTION;
-        if (rule->is_cpu) {
-            values->costs = true;
+        values->costs = values->costs || rule->is_cpu;
+        if (rule->is_cpu || rule->is_typed) {
             continue;
         }
         while (value < end && value->descriptor != 0 && value->descriptor != rule->descriptor) {
@@ -140,6 +141,7 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
         mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
     }
     if (sj_java_values_wanted(values)) {
+        mixed = (mixed ^ values->own) * UINT32_C(0x9e3779b1);
         mixed = (mixed ^ ((uint32_t)values->sets << 3 | (values->lines ? 4U : 0U) |
                           (values->costs ? 2U : 0U) | (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
@@ -175,8 +177,8 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
-/* Counts a method for the rules that do not apply to managed methods. */
-static void count_unmet(const sj_selection *selection, const char *name)
+/* Counts a method for the rules that ask for types or memory. */
+static void count_managed(const sj_selection *selection, const char *name)
 {
     sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
@@ -202,11 +204,21 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             if (known == NULL) {
-                count_unmet(draft->registry->options.selection, name);
+                count_managed(draft->registry->options.selection, name);
             }
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
         }
+    }
+    return SJ_OK;
+}
+
+/* Notes which values of the methods with probes are stored by their own types. */
+static sj_status keep_own_values(const class_draft *draft, uint32_t first_function)
+{
+    const sj_selection *selection = draft->registry->options.selection;
+    for (uint32_t i = 0; selection != NULL && i < draft->file.method_count; i++) {
+        SJ_TRY(sj_value_rules_set_own(selection->values, first_function + i, draft->values[i].own));
     }
     return SJ_OK;
 }
@@ -450,6 +462,7 @@ static sj_status add_new_class(class_draft *draft, sj_registry_class *class,
     }
     free(group);
     SJ_TRY(status);
+    SJ_TRY(keep_own_values(draft, *first_function));
     return report_lines(draft, class, mapping->loaded_ticks);
 }
 
@@ -479,6 +492,7 @@ static sj_status add_known_class(class_draft *draft, sj_registry_class *class,
     SJ_TRY(rewrite(draft, *first_function));
     SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(resend_functions(draft, class, *first_function));
+    SJ_TRY(keep_own_values(draft, *first_function));
     return sj_registry_add_mapping(draft->registry, &mapped_again);
 }
 

@@ -73,6 +73,21 @@ static sj_status list_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
+/* Notes which values of the methods are stored by their own types. */
+static sj_status keep_own_values(const container_draft *draft, uint32_t first_function)
+{
+    sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
+    for (size_t i = 0; i < draft->value_count; i++) {
+        const uint32_t index = draft->values[i].token - 1;
+        const char *name = draft->strings + draft->functions[index].name;
+        const sj_rule_set named = sj_value_rules_match(rules, name);
+        const sj_rule_set possible = sj_value_rules_of_managed(rules, &named);
+        SJ_TRY(sj_value_rules_set_own(rules, first_function + index,
+                                      sj_value_rules_own_positions(rules, &possible)));
+    }
+    return SJ_OK;
+}
+
 /* Drops the values of methods that do not fit into an answer, and counts their rules as crowded. */
 static void limit_values(container_draft *draft)
 {
@@ -293,6 +308,9 @@ static sj_status add_module(sj_registry *registry, const sj_registry_mapping *ma
     if (status == SJ_OK) {
         status = sj_registry_add_group(registry, mapping, group, path, &first_function);
     }
+    if (status == SJ_OK) {
+        status = keep_own_values(draft, first_function);
+    }
     free(group);
     if (status == SJ_OK) {
         status = sj_registry_read_lines(registry, container, path, mapping->loaded_ticks, &lines);
@@ -327,6 +345,9 @@ static sj_status replace_marks(sj_registry *registry, const sj_link_container *c
                                        module->first_function);
     }
     free(group);
+    if (status == SJ_OK) {
+        status = keep_own_values(draft, module->first_function);
+    }
     if (status != SJ_OK) {
         free(wanted);
         return status;

@@ -4,7 +4,10 @@
 #include "agent/runtimes/mono/mono.h"
 #include "agent/runtimes/objc/objc.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const sj_runtime *const sj_runtimes[SJ_RUNTIMES] = {
     [SJ_LINK_LANGUAGE_OBJC] = &sj_runtime_objc,
@@ -22,6 +25,33 @@ bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name)
     for (const char *const *file = runtime->files; file != NULL && *file != NULL; file++) {
         if (strncmp(file_name, *file, strlen(*file)) == 0) {
             return true;
+        }
+    }
+    return false;
+}
+
+/* True if `file`, seen from the folder of `path`, exists. `folder_bytes`: length of the folder with
+ * its slash. */
+static bool is_beside(const char *path, size_t folder_bytes, const char *file)
+{
+    char found[PATH_MAX];
+    const int bytes = snprintf(found, sizeof(found), "%.*s%s", (int)folder_bytes, path, file);
+    return bytes > 0 && (size_t)bytes < sizeof(found) && access(found, F_OK) == 0;
+}
+
+bool sj_runtimes_have_library(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; i < SJ_RUNTIMES && path[0] == '/'; i++) {
+        const char *const *file = sj_runtimes[i]->main_files;
+        if (file != NULL && sj_runtime_has_file(sj_runtimes[i], name)) {
+            return true;
+        }
+        for (; file != NULL && *file != NULL; file++) {
+            if (is_beside(path, (size_t)(name - path), *file)) {
+                return true;
+            }
         }
     }
     return false;

@@ -81,6 +81,9 @@ typedef struct sj_runtime {
 
     /* Prefixes of the file names of the runtime's own code. Ends with NULL. */
     const char *const *files;
+    /* Where the runtime's main file may lie, from the folder of another library of the runtime.
+     * Ends with NULL. NULL: a copy of the runtime beside a program is recorded as native code. */
+    const char *const *main_files;
     /* File names of programs that launch other programs in the runtime. Ends with NULL. */
     const char *const *launchers;
     /* True if the runtime's monitor also runs in attached processes, even if the policy does not
@@ -156,6 +159,10 @@ const sj_runtime *sj_runtime_of_language(uint32_t language);
 
 /* True if `file_name` begins with one of the runtime's `files`. */
 bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name);
+
+/* True if the library at `path` belongs to a runtime: by its name, or because the runtime's main
+ * file lies beside it, as in an application with a runtime of its own. Reads the file system. */
+bool sj_runtimes_have_library(const char *path);
 
 /* Writes the index in sj_runtimes of the runtime whose method names have the form of `name`.
  * Returns false if no runtime's names do. */

@@ -236,9 +236,10 @@ const sj_option sj_policy_options[] = {
     SJ_COMMON_POLICY_OPTION(
         "value", "RULE",
         "record values of a function's calls (repeatable): 'open_it', as its\n"
-        "debug data have them, or in source order,\n"
-        "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
-        "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+        "debug data have them, 'Shop.*', as methods of Java or Mono have them,\n"
+        "or in source order, 'open_it(path:str, flags:hex) -> int', or one by its\n"
+        "number in its class of registers, 'malloc_it(1:ulong)', or the result,\n"
+        "'find(result:string)'"),
     SJ_POLICY_OPTION("prototypes", "FILE",
                      "signatures of functions that --value names alone, a line each;\n"
                      "'libc': those of the C library, for --library-calls --value '!open'\n"

@@ -19,6 +19,7 @@
 #include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/natives.h"
+#include "agent/inproc/jvm/own_values.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
 #include "agent/inproc/jvm/threads.h"
@@ -220,6 +221,7 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_stop_pauses();
     if (is_unused) { /* A leak of references does less harm than a use after free. */
         sj_jvm_describe_deinit(env);
+        sj_jvm_own_values_deinit(env);
         delete_reference(env, &sj_jvm.app_loader);
         delete_reference(env, &sj_jvm.platform_loader);
     }

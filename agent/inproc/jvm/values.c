@@ -11,6 +11,7 @@
 #include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/natives.h"
+#include "agent/inproc/jvm/own_values.h"
 #include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/values.h"
@@ -97,6 +98,24 @@ static void JNICALL record_number(JNIEnv *env, jclass class, jlong number, jint 
     judge((uint32_t)function, descriptor, bits);
 }
 
+/* Records an object by its own class. A null is a text, because no object says what it would be. */
+static void record_own(JNIEnv *env, jobject object, uint32_t position, uint32_t function)
+{
+    sj_jvm_own_value value;
+    if (!sj_jvm_begin_use()) {
+        return;
+    }
+    sj_jvm_own_value_of(env, object, &value);
+    sj_jvm_end_use();
+    const uint8_t descriptor = sj_value_descriptor(position, value.kind);
+    if (sj_value_is_text(value.kind)) {
+        sj_recorder_text(function, SJ_MANAGED_CALL, descriptor, value.text.bytes, value.text.used,
+                         value.text.note);
+    } else {
+        sj_recorder_value(function, SJ_MANAGED_CALL, descriptor, value.bits);
+    }
+}
+
 static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jint what,
                                   jint function)
 {
@@ -105,7 +124,14 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
     bool is_there = true;
     (void)class;
     begin(what);
-    if (!records(env, function) || due_here.is_decided || !sj_jvm_begin_use()) {
+    if (!records(env, function) || due_here.is_decided) {
+        return;
+    }
+    if ((what & SJ_JAVA_VALUE_OWN) != 0) {
+        record_own(env, object, sj_value_position(descriptor), (uint32_t)function);
+        return;
+    }
+    if (!sj_jvm_begin_use()) {
         return;
     }
     if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
@@ -283,7 +309,7 @@ bool sj_jvm_define_values(JNIEnv *env)
             (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
     }
     sj_jvm_find_management(env);
-    return sj_jvm_describe_init(env) &&
+    return sj_jvm_describe_init(env) && sj_jvm_own_values_init(env) &&
            sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
                                  SJ_JVM_VALUE_NATIVES);
 }

@@ -13,7 +13,7 @@ enum {
     HEADER_BYTES = 16, /* Size of an object's header. Offsets of fields include it. */
     HEADER_MAX = 64,   /* Maximum offset of a string's characters. */
     DEPTH_MAX = 2,
-    DECIMALS = 6
+    ELEMENTS_SHOWN = 4
 };
 
 /* Returns the size of a number in bytes, from its MonoTypeEnum. */
@@ -82,57 +82,6 @@ static void add_signed(sj_value_text *text, int64_t number)
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
 }
 
-/* Appends a decimal point and at most six digits of remainder / 2^shift, which is less than 1. */
-static void add_decimals(sj_value_text *text, unsigned __int128 remainder, uint32_t shift)
-{
-    char digits[DECIMALS + 1] = {0};
-    uint32_t used = 1;
-    for (uint32_t i = 0; i < DECIMALS; i++) {
-        remainder *= 10;
-        digits[i] = (char)('0' + (uint32_t)(remainder >> shift));
-        remainder &= ((unsigned __int128)1 << shift) - 1;
-        used = digits[i] != '0' ? i + 1 : used;
-    }
-    digits[used] = '\0';
-    sj_value_text_add(text, ".");
-    sj_value_text_add(text, digits);
-}
-
-/* Appends a double. If its integer part needs more than 64 bits, or if it is too small, appends its
- * bits in hexadecimal. */
-static void add_real(sj_value_text *text, uint64_t bits)
-{
-    enum { MANTISSA = 52, BIAS = 1075, SHIFT_MAX = 96 };
-    const int32_t exponent = (int32_t)(bits >> MANTISSA & 0x7ff) - BIAS;
-    const uint64_t fraction = bits & ((UINT64_C(1) << MANTISSA) - 1);
-    const uint64_t mantissa = fraction | UINT64_C(1) << MANTISSA;
-    const uint32_t shift = exponent < 0 ? (uint32_t)-exponent : 0;
-    if (bits << 1 == 0) {
-        sj_value_text_add(text, "0.0");
-    } else if (exponent > 10 || shift > SHIFT_MAX) {
-        sj_value_text_add(text, "0x");
-        sj_value_text_add_number(text, bits, 16);
-    } else {
-        const unsigned __int128 whole = exponent >= 0 ? (unsigned __int128)mantissa << exponent
-                                                      : (unsigned __int128)mantissa >> shift;
-        sj_value_text_add(text, bits >> 63 != 0 ? "-" : "");
-        sj_value_text_add_number(text, (uint64_t)whole, 10);
-        add_decimals(text, (unsigned __int128)mantissa - (whole << shift), shift);
-    }
-}
-
-/* Returns the bits of a double of the same value as a float. */
-static uint64_t widen_real(uint32_t bits)
-{
-    const uint64_t sign = (uint64_t)(bits >> 31) << 63;
-    const uint32_t exponent = bits >> 23 & 0xff;
-    const uint64_t fraction = (uint64_t)(bits & 0x7fffff) << 29;
-    if (exponent == 0) {
-        return sign; /* A subnormal float is 0 in six decimals. */
-    }
-    return sign | (uint64_t)(exponent == 0xff ? 0x7ff : exponent + 896) << 52 | fraction;
-}
-
 static void add_class(sj_value_text *text, void *class)
 {
     const char *space = sj_mono_runtime.class_namespace(class);
@@ -156,10 +105,10 @@ static void add_number(sj_value_text *text, int32_t type, const void *place)
         sj_value_text_add(text, "'");
         break;
     case TYPE_R4:
-        add_real(text, widen_real((uint32_t)number));
+        sj_value_text_add_real(text, number, true);
         break;
     case TYPE_R8:
-        add_real(text, number);
+        sj_value_text_add_real(text, number, false);
         break;
     case TYPE_I1:
     case TYPE_I2:
@@ -204,16 +153,37 @@ static void add_enum(sj_value_text *text, void *class, void *type, const void *p
     add_number(text, element, place);
 }
 
-/* Appends the class of an array and its number of elements, for example "System.Int32[3]". */
-static void add_array(sj_value_text *text, void *array)
+static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth);
+
+/* Appends the first elements of an array in braces. */
+static void add_elements(sj_value_text *text, void *array, uintptr_t length, uint32_t depth)
 {
+    void *class = sj_mono_runtime.class_of_object(array);
+    void *type = sj_mono_runtime.type_of_class(sj_mono_runtime.element_class(class));
+    const int32_t bytes = sj_mono_runtime.element_bytes(class);
+    const uintptr_t shown = length < ELEMENTS_SHOWN ? length : ELEMENTS_SHOWN;
+    for (uintptr_t i = 0; i < shown && text->note != SJ_VALUE_CUT; i++) {
+        sj_value_text_add(text, i == 0 ? "{" : ",");
+        add_value(text, type, sj_mono_runtime.element_place(array, bytes, i), depth + 1);
+    }
+    sj_value_text_add(text, shown == 0 ? "{}" : shown < length ? ",...}" : "}");
+}
+
+/* Appends the class of an array, its number of elements and the first of them, for example
+ * "System.Int32[3]{1,2,3}". Leaves out elements of arrays inside others. */
+static void add_array(sj_value_text *text, void *array, uint32_t depth)
+{
+    const uintptr_t length = sj_mono_runtime.array_length(array);
     add_class(text, sj_mono_runtime.class_of_object(array));
     while (text->used != 0 && text->note != SJ_VALUE_CUT &&
            (text->bytes[text->used - 1] == ']' || text->bytes[text->used - 1] == ',')) {
         text->used--;
     }
-    sj_value_text_add_number(text, sj_mono_runtime.array_length(array), 10);
+    sj_value_text_add_number(text, length, 10);
     sj_value_text_add(text, "]");
+    if (depth == 0) {
+        add_elements(text, array, length, depth);
+    }
 }
 
 static void add_quoted(sj_value_text *text, void *string)
@@ -223,8 +193,9 @@ static void add_quoted(sj_value_text *text, void *string)
     sj_value_text_add(text, "\"");
 }
 
-/* Appends a string's characters in quotes, an array, or the object's actual class and hash. */
-static void add_object(sj_value_text *text, void *object)
+/* Appends a string's characters in quotes, an array, a boxed value, or the object's actual class
+ * and hash. */
+static void add_object(sj_value_text *text, void *object, uint32_t depth)
 {
     void *class = object != NULL ? sj_mono_runtime.class_of_object(object) : NULL;
     if (class == NULL) {
@@ -232,15 +203,16 @@ static void add_object(sj_value_text *text, void *object)
     } else if (class == sj_mono_runtime.string_class()) {
         add_quoted(text, object);
     } else if (sj_mono_runtime.class_rank(class) != 0) {
-        add_array(text, object);
+        add_array(text, object, depth);
+    } else if (sj_mono_runtime.class_is_structure(class) != 0) {
+        add_value(text, sj_mono_runtime.type_of_class(class), (const char *)object + HEADER_BYTES,
+                  depth);
     } else {
         add_class(text, class);
         sj_value_text_add(text, "@");
         sj_value_text_add_number(text, (uint32_t)sj_mono_runtime.object_hash(object), 16);
     }
 }
-
-static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth);
 
 static void add_fields(sj_value_text *text, void *class, const void *place, uint32_t depth)
 {
@@ -262,15 +234,40 @@ static void add_fields(sj_value_text *text, void *class, const void *place, uint
     sj_value_text_add(text, before[0] == '{' ? "{}" : "}");
 }
 
+static bool is_nullable(void *class)
+{
+    const char *space = sj_mono_runtime.class_namespace(class);
+    return space != NULL && strcmp(space, "System") == 0 &&
+           strcmp(sj_mono_runtime.class_name(class), "Nullable`1") == 0;
+}
+
+/* Appends the value of a Nullable, or null. */
+static void add_nullable(sj_value_text *text, void *class, const void *place, uint32_t depth)
+{
+    const sj_mono_field value = sj_mono_find_field(class, "value");
+    const sj_mono_field has_value = sj_mono_find_field(class, "hasValue");
+    if (value.type == NULL || has_value.type == NULL) {
+        add_fields(text, class, place, depth);
+    } else if (((const uint8_t *)place)[has_value.offset] == 0) {
+        sj_value_text_add(text, "null");
+    } else {
+        add_value(text, value.type, (const char *)place + value.offset, depth);
+    }
+}
+
 static void add_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     void *class = sj_mono_runtime.class_of_type(type);
     if (class == NULL) {
         sj_value_text_add(text, "?");
     } else if (sj_mono_runtime.class_is_structure(class) == 0) {
-        add_object(text, *(void *const *)place);
+        add_object(text, *(void *const *)place, depth);
     } else if (sj_mono_runtime.class_is_enum(class) != 0) {
         add_enum(text, class, type, place);
+    } else if (sj_mono_describe_known(text, class, place)) {
+        return;
+    } else if (is_nullable(class)) {
+        add_nullable(text, class, place, depth);
     } else if (depth >= DEPTH_MAX) {
         sj_value_text_add(text, "{...}");
     } else {
@@ -287,7 +284,9 @@ static void add_value(sj_value_text *text, void *type, const void *place, uint32
     case TYPE_ARRAY:
     case TYPE_CLASS:
     case TYPE_OBJECT:
-        add_object(text, *(void *const *)place);
+    case TYPE_PARAMETER:
+    case TYPE_METHOD_PARAMETER:
+        add_object(text, *(void *const *)place, depth);
         break;
     case TYPE_VALUE:
     case TYPE_GENERIC:
@@ -298,8 +297,7 @@ static void add_value(sj_value_text *text, void *type, const void *place, uint32
             element == TYPE_I || element == TYPE_U) {
             add_number(text, element, place);
         } else {
-            /* Parameters of generic methods, pointers to functions. */
-            sj_value_text_add(text, "?");
+            sj_value_text_add(text, "?"); /* Pointers to functions. */
         }
     }
 }

@@ -13,7 +13,7 @@
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/values.h"
 
-enum { PLACED_MAX = 8192, WHOLE_REGISTERS = 6, TYPE_VOID = 1 };
+enum { PLACED_MAX = 8192, WHOLE_REGISTERS = 6 };
 
 /* A value and its place among saved registers. */
 typedef struct placed_value {
@@ -85,6 +85,8 @@ static register_class class_of(void *type)
     case TYPE_ARRAY:
     case TYPE_OBJECT:
     case TYPE_VECTOR:
+    case TYPE_PARAMETER:
+    case TYPE_METHOD_PARAMETER:
         return IN_WHOLE;
     case TYPE_GENERIC:
         return sj_mono_runtime.class_is_structure(sj_mono_runtime.class_of_type(underlying)) != 0
@@ -149,11 +151,13 @@ bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *sele
     sj_value_registers none;
     void *signature = sj_mono_runtime.method_signature(method);
     bool is_there = signature != NULL;
-    for (uint64_t left = selection->in_place ? selection->descriptors : 0; left != 0 && is_there;
-         left >>= 8) {
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    const uint32_t count = is_there && selection->in_place
+                               ? sj_mono_list_values(signature, selection->descriptors, listed)
+                               : 0;
+    for (uint32_t i = 0; i < count && is_there; i++) {
         void *type = NULL;
-        is_there = (uint8_t)left == 0 ||
-                   find_place(signature, sj_value_position((uint8_t)left), &none, &type) != NULL;
+        is_there = find_place(signature, sj_value_position(listed[i]), &none, &type) != NULL;
     }
     return is_there;
 }
@@ -291,17 +295,15 @@ static void place_each(void *method, uint64_t descriptors, placed_values *code)
 {
     sj_value_registers none;
     void *signature = sj_mono_runtime.method_signature(method);
-    for (; descriptors != 0 && signature != NULL; descriptors >>= 8) {
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    const uint32_t count =
+        signature != NULL ? sj_mono_list_values(signature, descriptors, listed) : 0;
+    code->measures_cpu = sj_mono_measures_cpu(descriptors);
+    for (uint32_t i = 0; i < count; i++) {
         void *type = NULL;
-        const uint8_t descriptor = (uint8_t)descriptors;
-        const bool is_cpu = descriptor == SJ_PLACE_CPU_ENTRY;
         placed_value *value = &code->values[code->count];
-        code->measures_cpu = code->measures_cpu || is_cpu;
-        const uint64_t *place =
-            descriptor != 0 && !is_cpu
-                ? find_place(signature, sj_value_position(descriptor), &none, &type)
-                : NULL;
-        if (place != NULL && sj_mono_find_value(signature, descriptor, &value->what)) {
+        const uint64_t *place = find_place(signature, sj_value_position(listed[i]), &none, &type);
+        if (place != NULL && sj_mono_find_value(signature, listed[i], &value->what)) {
             value->word = (uint8_t)(place - (uint64_t *)&none);
             code->count++;
         }

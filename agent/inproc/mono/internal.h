@@ -149,6 +149,10 @@ typedef struct sj_mono_api {
     const char *(*field_data)(void *field);
     const char *(*field_name)(void *field);
     uintptr_t (*array_length)(void *array);
+    void *(*type_of_class)(void *class);
+    void *(*element_class)(void *class);
+    int32_t (*element_bytes)(void *class);
+    void *(*element_place)(void *array, int32_t bytes, uintptr_t index);
     int32_t (*object_hash)(void *object);
     int32_t (*is_shutting_down)(void);
     void *(*root_domain)(void);
@@ -230,7 +234,8 @@ typedef struct sj_mono_recipe sj_mono_recipe;
 /* How the recorder wants a method to be recorded. */
 typedef struct sj_mono_selection {
     uint32_t function; /* 0 if the method is not recorded. */
-    /* One sj_value_descriptor, or SJ_PLACE_CPU_ENTRY, per byte, from the lowest byte on. */
+    /* One sj_value_descriptor, SJ_PLACE_CPU_ENTRY or SJ_PLACE_OWN_VALUES per byte, from the lowest
+     * byte on. */
     uint64_t descriptors;
     bool has_lines; /* True if its assembly reports lines. */
     bool in_place;  /* True if its code has to be patched, because rules change its results. */
@@ -392,6 +397,14 @@ typedef struct sj_mono_ingredient {
 /* Finds how a value of a method is recorded. Returns false if the method has no such value. */
 bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
 
+/* Lists the descriptors of the values that a selection asks for. Values that the method's own types
+ * decide (SJ_PLACE_OWN_VALUES) follow the named ones. Returns their number. */
+uint32_t sj_mono_list_values(void *signature, uint64_t selected,
+                             uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
+
+/* True if a selection asks for the CPU time of calls. */
+bool sj_mono_measures_cpu(uint64_t selected);
+
 /* Records the value at `place`. Returns true if a rule changes a value of the call, and writes that
  * change to `*due`. */
 bool sj_mono_record_ingredient(const sj_mono_ingredient *wanted, uint32_t function, uint64_t stack,
@@ -418,6 +431,7 @@ bool sj_mono_has_values(const sj_mono_method *entry);
 
 /* MonoTypeEnum (ECMA-335, II.23.1.16). */
 enum {
+    TYPE_VOID = 1,
     TYPE_BOOLEAN = 2,
     TYPE_CHAR = 3,
     TYPE_I1 = 4,
@@ -434,12 +448,15 @@ enum {
     TYPE_POINTER = 15,
     TYPE_VALUE = 17,
     TYPE_CLASS = 18,
+    TYPE_PARAMETER =
+        19, /* A generic class has such a parameter. JIT code with it has only references. */
     TYPE_ARRAY = 20,
     TYPE_GENERIC = 21,
     TYPE_I = 24,
     TYPE_U = 25,
     TYPE_OBJECT = 28,
-    TYPE_VECTOR = 29
+    TYPE_VECTOR = 29,
+    TYPE_METHOD_PARAMETER = 30 /* A generic method has such a parameter. */
 };
 
 /* Loads a number by one instruction of its size. If single bytes were stored and then loaded
@@ -489,6 +506,19 @@ bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 /* Appends the value at `place` according to its type: a number, an enum constant, an object's class
  * and hash, an array's length, or a structure's fields. Calls no code of the program. */
 void sj_mono_describe(sj_value_text *text, void *type, const void *place);
+
+/* A field of an object or structure. `type` is NULL if the class has no such field. */
+typedef struct sj_mono_field {
+    void *type;
+    uint32_t offset; /* In a structure, in bytes. */
+} sj_mono_field;
+
+/* Finds a field of instances by its name. */
+sj_mono_field sj_mono_find_field(void *class, const char *name);
+
+/* Appends a System.Decimal, DateTime or TimeSpan as text. Returns false and appends nothing if the
+ * class is another one, or if its fields are not the expected ones. */
+bool sj_mono_describe_known(sj_value_text *text, void *class, const void *place);
 
 /* True if sj_mono_describe_string no longer calls functions of the runtime. */
 bool sj_mono_reads_strings_directly(void);

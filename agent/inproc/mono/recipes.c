@@ -60,6 +60,88 @@ bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient 
     return true;
 }
 
+/* Returns the kind by which a value is recorded if its own type decides. Constants of an enum have
+ * names, so they are texts like all other structures. */
+static uint32_t own_kind(void *type)
+{
+    switch (sj_mono_runtime.type_get_type(type)) {
+    case TYPE_BOOLEAN:
+        return SJ_VALUE_BOOL;
+    case TYPE_I1:
+    case TYPE_I2:
+    case TYPE_I4:
+        return SJ_VALUE_INT;
+    case TYPE_U1:
+    case TYPE_U2:
+    case TYPE_U4:
+        return SJ_VALUE_UINT;
+    case TYPE_I8:
+    case TYPE_I:
+        return SJ_VALUE_LONG;
+    case TYPE_U8:
+    case TYPE_U:
+        return SJ_VALUE_ULONG;
+    case TYPE_R4:
+        return SJ_VALUE_FLOAT;
+    case TYPE_R8:
+        return SJ_VALUE_DOUBLE;
+    case TYPE_STRING:
+        return SJ_VALUE_STRING;
+    default:
+        return SJ_VALUE_OBJECT;
+    }
+}
+
+static bool is_listed(uint8_t descriptor, const uint8_t *listed, uint32_t count)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < count; i++) {
+        is = is || listed[i] == descriptor;
+    }
+    return is;
+}
+
+/* Appends descriptors of all arguments and the result, by their own types. */
+static uint32_t add_own(void *signature, uint8_t descriptors[SJ_VALUES_PER_FUNCTION],
+                        uint32_t count)
+{
+    void *iterator = NULL;
+    void *type = sj_mono_runtime.signature_return(signature);
+    for (uint32_t position = 0; type != NULL && position <= SJ_VALUE_LAST_POSITION; position++) {
+        const uint8_t descriptor = sj_value_descriptor(position, own_kind(type));
+        const bool is_void = sj_mono_runtime.type_get_type(type) == TYPE_VOID;
+        if (!is_void && count < SJ_VALUES_PER_FUNCTION &&
+            !is_listed(descriptor, descriptors, count)) {
+            descriptors[count++] = descriptor;
+        }
+        type = sj_mono_runtime.signature_params(signature, &iterator);
+    }
+    return count;
+}
+
+uint32_t sj_mono_list_values(void *signature, uint64_t selected,
+                             uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
+{
+    uint32_t count = 0;
+    bool has_own = false;
+    for (; selected != 0; selected >>= 8) {
+        const uint8_t descriptor = (uint8_t)selected;
+        has_own = has_own || descriptor == SJ_PLACE_OWN_VALUES;
+        if (sj_value_kind_of(descriptor) != 0) {
+            descriptors[count++] = descriptor;
+        }
+    }
+    return has_own ? add_own(signature, descriptors, count) : count;
+}
+
+bool sj_mono_measures_cpu(uint64_t selected)
+{
+    while (selected != 0 && (uint8_t)selected != SJ_PLACE_CPU_ENTRY) {
+        selected >>= 8;
+    }
+    return selected != 0;
+}
+
 static const sj_mono_recipe *new_recipe(void *method, uint32_t method_index, uint32_t function,
                                         uint64_t descriptors)
 {
@@ -76,12 +158,11 @@ static const sj_mono_recipe *new_recipe(void *method, uint32_t method_index, uin
     sj_mono_recipe *recipe = &recipes[index];
     recipe->function = function;
     recipe->descriptors = descriptors;
-    for (; descriptors != 0; descriptors >>= 8) {
-        if ((uint8_t)descriptors == SJ_PLACE_CPU_ENTRY) {
-            recipe->measures_cpu = true;
-        } else if ((uint8_t)descriptors != 0 &&
-                   sj_mono_find_value(signature, (uint8_t)descriptors,
-                                      &recipe->values[recipe->count])) {
+    recipe->measures_cpu = sj_mono_measures_cpu(descriptors);
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    const uint32_t count = sj_mono_list_values(signature, descriptors, listed);
+    for (uint32_t i = 0; i < count; i++) {
+        if (sj_mono_find_value(signature, listed[i], &recipe->values[recipe->count])) {
             recipe->count++;
         }
     }

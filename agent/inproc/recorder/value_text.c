@@ -104,3 +104,76 @@ void sj_value_text_add_number(sj_value_text *text, uint64_t number, uint32_t bas
     } while (number != 0);
     sj_value_text_add(text, digits + at);
 }
+
+/* A floating-point number that is not zero: mantissa * 2^exponent. */
+typedef struct real_parts {
+    uint64_t mantissa;
+    int32_t exponent;
+    bool is_negative;
+} real_parts;
+
+static real_parts split_real(uint64_t bits, bool is_single)
+{
+    const uint32_t width = is_single ? 23 : 52;
+    const uint32_t most = is_single ? 0xff : 0x7ff;
+    const uint32_t biased = (uint32_t)(bits >> width) & most;
+    const uint64_t fraction = bits & ((UINT64_C(1) << width) - 1);
+    const int32_t bias = (int32_t)(most >> 1) + (int32_t)width;
+    return (real_parts){.mantissa = fraction | (biased != 0 ? UINT64_C(1) << width : 0),
+                        .exponent = (int32_t)(biased != 0 ? biased : 1) - bias,
+                        .is_negative = (bits >> (is_single ? 31 : 63) & 1) != 0};
+}
+
+/* Appends a decimal point and the fewest digits of remainder / 2^shift that differ from it by less
+ * than half a unit of the mantissa. Returns false if they round up to 1; then appends nothing. */
+static bool add_fraction(sj_value_text *text, unsigned __int128 remainder, uint32_t shift)
+{
+    enum { DIGITS_MAX = 64 };
+    const unsigned __int128 one = (unsigned __int128)1 << shift;
+    unsigned __int128 slack =
+        1; /* half a unit, because `shift` has one more bit than the mantissa */
+    char digits[DIGITS_MAX] = ".0";
+    uint32_t used = 1;
+    bool is_last = remainder == 0;
+    while (!is_last && used < DIGITS_MAX - 1) {
+        remainder *= 10;
+        slack *= 10;
+        char digit = (char)('0' + (uint32_t)(remainder >> shift));
+        remainder &= one - 1;
+        is_last = remainder < slack || one - remainder < slack;
+        if (is_last && remainder << 1 > one) {
+            digit++;
+        }
+        digits[used++] = digit;
+    }
+    if (used == 2 && digits[1] > '9') {
+        return false;
+    }
+    digits[used > 2 ? used : 2] = '\0';
+    sj_value_text_add(text, digits);
+    return true;
+}
+
+void sj_value_text_add_real(sj_value_text *text, uint64_t bits, bool is_single)
+{
+    enum { SHIFT_MAX = 120, WHOLE_EXPONENT_MAX = 10 };
+    const real_parts parts = split_real(bits, is_single);
+    const uint32_t shift = parts.exponent < 0 ? (uint32_t)-parts.exponent + 1 : 1;
+    if (parts.mantissa != 0 && (parts.exponent > WHOLE_EXPONENT_MAX || shift > SHIFT_MAX)) {
+        sj_value_text_add(text, "0x");
+        sj_value_text_add_number(text, bits, 16);
+        return;
+    }
+    const unsigned __int128 scaled = (unsigned __int128)parts.mantissa
+                                     << (parts.exponent < 0 ? 1 : parts.exponent + 1);
+    const uint64_t whole = (uint64_t)(scaled >> shift);
+    const sj_value_text before = *text;
+    sj_value_text_add(text, parts.is_negative ? "-" : "");
+    sj_value_text_add_number(text, whole, 10);
+    if (!add_fraction(text, scaled - ((unsigned __int128)whole << shift), shift)) {
+        *text = before;
+        sj_value_text_add(text, parts.is_negative ? "-" : "");
+        sj_value_text_add_number(text, whole + 1, 10);
+        sj_value_text_add(text, ".0");
+    }
+}

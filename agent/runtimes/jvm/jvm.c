@@ -18,10 +18,16 @@ static bool is_system_class(const char *name)
 
 static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* `java` uses libjli.so. */
 
+/* The JDK's libraries lie in lib/, and libjvm.so in lib/server/. The launcher of jpackage puts all
+ * of them below lib/runtime/. */
+static const char *const main_files[] = {"server/libjvm.so", "libjvm.so",
+                                         "runtime/lib/server/libjvm.so", NULL};
+
 const sj_runtime sj_runtime_jvm = {
     .name = "java",
     .prefix = "jvm",
     .files = files,
+    .main_files = main_files,
     .joins_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_JVM,
     .system_bit = SJ_LINK_RUNTIME_JVM_SYSTEM,

@@ -141,6 +141,35 @@ static bool fits_kind(char type, uint8_t descriptor)
     }
 }
 
+/* Returns the kind by which a value of a type is recorded; SJ_VALUE_OBJECT: its class decides. */
+static uint32_t own_kind(char type)
+{
+    switch (java_type_of(type)) {
+    case SJ_JAVA_WHOLE:
+        return SJ_VALUE_INT;
+    case SJ_JAVA_BOOLEAN:
+        return SJ_VALUE_BOOL;
+    case SJ_JAVA_FLOAT:
+        return SJ_VALUE_FLOAT;
+    case SJ_JAVA_DOUBLE:
+        return SJ_VALUE_DOUBLE;
+    case SJ_JAVA_LONG:
+        return SJ_VALUE_LONG;
+    default:
+        return SJ_VALUE_OBJECT;
+    }
+}
+
+/* True if an item records or tests this value of the method. */
+static bool has_item(const code_draft *draft, uint8_t descriptor)
+{
+    bool has = false;
+    for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+        has = has || draft->values->items[i].descriptor == descriptor;
+    }
+    return has;
+}
+
 static uint8_t load_opcode(char type)
 {
     switch (type) {
@@ -254,6 +283,56 @@ static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
            (uint32_t)java_type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
 }
 
+/* Records the value on top of the stack by its own type, and removes it. */
+static void put_own_record(const code_draft *draft, sj_be_output *output, char type,
+                           uint8_t descriptor, bool is_first)
+{
+    if (java_type_of(type) != SJ_JAVA_REFERENCE) {
+        put_widening(draft, output, type);
+        put_call(draft, output, SJ_JAVA_RECORD_NUMBER, what_of(type, descriptor, is_first));
+        return;
+    }
+    put_call(draft, output, SJ_JAVA_RECORD_OBJECT,
+             what_of(type, descriptor, is_first) | (uint32_t)SJ_JAVA_VALUE_OWN);
+}
+
+/* True if the value at a position is recorded by its own type. Writes its descriptor. */
+static bool is_own(const code_draft *draft, uint32_t position, uint8_t *descriptor)
+{
+    const char type = draft->places[position].type;
+    *descriptor = sj_value_descriptor(position, own_kind(type));
+    return (draft->values->own >> position & 1) != 0 && type != '\0' && type != 'V' &&
+           !has_item(draft, *descriptor);
+}
+
+/* Records the arguments that no item records, by their own types. */
+static void put_own_arguments(const code_draft *draft)
+{
+    sj_be_output *output = &draft->code->entry;
+    uint8_t descriptor;
+    for (uint32_t number = 1; number <= SJ_VALUE_LAST_POSITION; number++) {
+        const typed_place place = draft->places[number];
+        if (is_own(draft, number, &descriptor)) {
+            const bool is_first = output->size == 0;
+            sj_be_put8(output, load_opcode(place.type));
+            sj_be_put8(output, place.slot);
+            put_own_record(draft, output, place.type, descriptor, is_first);
+        }
+    }
+}
+
+/* Records the result by its own type, unless an item records it. */
+static void put_own_result(const code_draft *draft, bool is_first)
+{
+    sj_be_output *output = &draft->code->exit;
+    uint8_t descriptor;
+    if (is_own(draft, SJ_VALUE_RESULT, &descriptor)) {
+        const char type = draft->places[0].type;
+        sj_be_put8(output, is_wide(type) ? DUP2 : DUP);
+        put_own_record(draft, output, type, descriptor, is_first);
+    }
+}
+
 /* Records the value on top of the stack and removes it. */
 static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor,
                        bool is_first)
@@ -338,7 +417,7 @@ static void put_handler(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->handler;
     put_cost(draft, output, 0);
-    if (draft->values->items[0].descriptor != 0) {
+    if (draft->values->items[0].descriptor != 0 || draft->values->own != 0) {
         sj_be_put8(output, DUP);
         put_call(draft, output, SJ_JAVA_RECORD_THROWN,
                  sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN));
@@ -355,9 +434,11 @@ static void put_entry(const code_draft *draft)
         }
     }
     if (output->size == 0) {
+        put_own_arguments(draft);
         put_cost(draft, output, SJ_JAVA_AT_ENTRY);
-        return; /* No value is recorded, so no rule can decide. */
+        return; /* No value of an item is recorded, so no rule can decide. */
     }
+    put_own_arguments(draft);
     if (draft->values->may_leave && !sj_class_text_is(draft->method->name, "<init>")) {
         put_decision(draft);
     }
@@ -390,6 +471,7 @@ static void put_exit(const code_draft *draft)
         }
     }
     const bool is_judged = output->size > cost_bytes;
+    put_own_result(draft, !is_judged);
     if (is_judged && (draft->values->sets & 1) != 0 && is_number(type)) {
         put_setting(draft, output, type, 0);
     }

@@ -33,6 +33,7 @@ typedef struct sj_java_value {
 /* The values of a method to record. A zeroed structure has none. */
 typedef struct sj_java_values {
     sj_java_value items[SJ_VALUES_PER_FUNCTION];
+    uint16_t own;   /* Bit i is 1 if parameter i is recorded by its own type; bit 0: the result. */
     uint16_t sets;  /* Bit i is 1 if rules set parameter i. Bit 0 is 1 if rules set the result. */
     bool may_leave; /* True if rules skip calls, or throw instead. */
     bool costs;     /* True if CPU time and allocated bytes are recorded. */
@@ -42,7 +43,7 @@ typedef struct sj_java_values {
 /* True if there is anything to record. */
 static inline bool sj_java_values_wanted(const sj_java_values *values)
 {
-    return values->items[0].descriptor != 0 || values->costs || values->lines;
+    return values->items[0].descriptor != 0 || values->own != 0 || values->costs || values->lines;
 }
 
 /* Conversions by methods of java.lang.Float and java.lang.Double. */

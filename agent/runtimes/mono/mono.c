@@ -42,8 +42,10 @@ static bool is_system_class(const char *name)
     return false;
 }
 
-static const char *const files[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "libmonoboehm-",
-                                    NULL};
+static const char *const files[] = {"mono-sgen",          "mono-boehm",    "libmonosgen-",
+                                    "libmonoboehm-",      "libmonobdwgc-", "libmono-native",
+                                    "libMonoPosixHelper", "libmono-btls",  NULL};
+static const char *const main_files[] = {NULL}; /* its libraries are known by name */
 static const char *const launchers[] = {"mono", "mono-sgen", "mono-boehm", NULL};
 static const char *const endings[] = {".dll", ".exe", NULL};
 
@@ -52,6 +54,7 @@ const sj_runtime sj_runtime_mono = {
     .name = "mono",
     .prefix = "mono",
     .files = files,
+    .main_files = main_files,
     .launchers = launchers,
     .binds_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_MONO,

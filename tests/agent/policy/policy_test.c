@@ -61,9 +61,7 @@ static void test_mistakes_are_named_with_their_place(void **state)
          "t:2:14: \"ints\" is not a type"},
         {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\", \"signature\": "
          "\"(long)\"}]}",
-         "name one value, as \"Account:Put(1:long)\""},
-        {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\"}]}",
-         "types are read of native functions; of the Mono method Account:Put name one value"},
+         "or one value, as \"Account:Put(1:long)\""},
         {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\", \"cpu\": true,"
          " \"memory\": true}]}",
          "the Mono method Account:Put can have \"cpu\" only"},
@@ -393,6 +391,38 @@ static void test_signatures_become_rules(void **state)
     sj_policy_free(&policy);
 }
 
+/* A rule that only names methods records all positions that no other rule records. */
+static void test_methods_have_own_positions(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"values\": ["
+        "{\"function\": \"Account:*\"},"
+        "{\"function\": \"Account:Put\", \"argument\": 2, \"as\": \"hex\"},"
+        "{\"name\": \"big\", \"function\": \"Account:Put\", \"argument\": 3, \"as\": \"int\","
+        " \"when\": {\"op\": \">\", \"value\": 9}},"
+        "{\"function\": \"Account.take\", \"signature\": \"(of:int) -> int\"},"
+        "{\"function\": \"Account.*\"}]}";
+    enum { ALL_BUT_SECOND = 0xfffb };
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    sj_value_rules *rules = policy.selection.values;
+    sj_rule_set matched = sj_value_rules_match(rules, "Account:Put");
+    assert_int_equal(sj_value_rules_own_positions(rules, &matched), ALL_BUT_SECOND);
+    assert_int_equal(sj_value_rules_set_own(rules, 1, ALL_BUT_SECOND), SJ_OK);
+    assert_int_equal(sj_value_rules_typed(rules, 1)->own_positions, ALL_BUT_SECOND);
+    sj_value_rules_count_managed(rules, &matched);
+    assert_int_equal(rules->found[0], 1);
+    matched = sj_value_rules_match(rules, "Account.take"); /* a signature counts otherwise */
+    assert_int_equal(sj_value_rules_own_positions(rules, &matched), 0);
+    sj_value_rules_count_managed(rules, &matched);
+    assert_int_equal(rules->settled[5], 1);
+    matched = sj_value_rules_match(rules, "Account.put");
+    assert_int_equal(sj_value_rules_own_positions(rules, &matched), UINT16_MAX);
+    sj_policy_free(&policy);
+}
+
 /* Sixteen is the limit for everything that uses a place of a function's probe: values, conditions,
  * costs and lengths. */
 static void test_all_places_of_a_function_are_counted(void **state)
@@ -489,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),
         cmocka_unit_test(test_signatures_become_rules),
+        cmocka_unit_test(test_methods_have_own_positions),
         cmocka_unit_test(test_names_with_colons),
         cmocka_unit_test(test_all_places_of_a_function_are_counted),
         cmocka_unit_test(test_globs_of_methods_mean_their_bracket),

@@ -176,9 +176,9 @@ FUNCTION_TXT = [
     ('Npc:Join("one","' + "x" * 64 + '...")', '"one' + "x" * 61 + '..."'),
     ("Npc:Scale(1.5,2.0)", "3.0"),
     ("Npc:Wide(1099511627776,1,-3,250)", "-"),
-    ('Npc:Paint(Green,{X=2,Y=-2.25,C=Red,Name="a"},System.Int32[3])', "Green"),
-    ("Npc:Paint(7,{X=0,Y=0x7e37e43c8800759c,C=0,Name=null},System.Int32[0])", "Red"),
-    ("Npc:Meet(Npc@ID,null,System.Double[6])", "null"),
+    ('Npc:Paint(Green,{X=2,Y=-2.25,C=Red,Name="a"},System.Int32[3]{0,0,0})', "Green"),
+    ("Npc:Paint(7,{X=0,Y=0x7e37e43c8800759c,C=0,Name=null},System.Int32[0]{})", "Red"),
+    ("Npc:Meet(Npc@ID,null,System.Double[6]{0.0,0.0,0.0,0.0,...})", "null"),
     ("Npc:Plain(-5,true,18446744073709551615)", "'y'"),
     ("Npc:Swap(41)", "-"),
     ("Npc:Take(0)", "-"), # the register's value at the entry
