@@ -233,10 +233,10 @@ uint64_t sj_recorder_slow(uint32_t tag);
  * when a signal handler has made the thread continue elsewhere. Async-signal-safe. */
 void sj_recorder_leave(uint64_t low, uint64_t high);
 
-/* True in the child of a signal handler that has interrupted the calling thread's slow path and
- * forked, if that slow path's frame lies from `low` up to `high`. The slow path works on its
- * parent's state. When the handler returns, the thread must call sj_recorder_restart instead of
- * continuing. Async-signal-safe. */
+/* True if a signal handler has interrupted the thread's slow path and forked, and this process is
+ * the child. The slow path's frame must lie from `low` up to `high`. The slow path works on the
+ * parent's state. So the thread must call sj_recorder_restart instead of continuing.
+ * Async-signal-safe. */
 bool sj_recorder_must_restart(uint64_t low, uint64_t high);
 
 /* Leaves the interrupted slow path and runs it from its beginning, in the child's own state. Does
