@@ -329,9 +329,9 @@ static void forget_slow(sj_recorder_thread *self)
     if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
         self->mode = SJ_MODE_NEW;
     }
-    self->slow_at = 0;
-    atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->slow_at = 0;
 }
 
 void sj_recorder_leave(uint64_t low, uint64_t high)
@@ -369,8 +369,12 @@ static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
         }
         forget_slow(self);
     }
-    self->busy = 1;
+    /* `slow_at` is valid whenever `busy` is set: a handler may leave the slow path at any
+     * instruction. A frame that this one does not lie below has been left. */
+    const uint64_t outer_at = self->slow_at > here ? self->slow_at : 0;
     self->slow_at = here;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 1;
     const uint32_t forks = self->forks;
     atomic_signal_fence(memory_order_seq_cst);
     notice_fork(self);
@@ -399,9 +403,10 @@ static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
         self->parked = self->cursor;
         self->cursor = 0;
     }
-    self->slow_at = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->slow_at = outer_at;
     return address;
 }
 
