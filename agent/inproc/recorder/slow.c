@@ -16,8 +16,9 @@
  *
  * A handler that interrupts the slow path may fork. When its child returns from the handler, the
  * slow path belongs to the parent. The child leaves it and begins its own. The agent's restorer of
- * signals calls sj_recorder_restart for that. The child of a handler without a gate notices the
- * fork at the end of a wait only.
+ * signals calls sj_recorder_restart for that. It finds the slow path only if the handler
+ * interrupted the agent's code, so the slow path calls no other library. The child of a handler
+ * without a gate notices the fork at the end of a wait only.
  *
  * A thread without a slot has no window. All its probes take the slow path, so that each record is
  * counted at once: the thread may end after any of them. */
