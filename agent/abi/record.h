@@ -159,9 +159,10 @@ static inline uint32_t sj_record_make_tag(sj_record_kind kind, uint32_t function
 static inline sj_record sj_record_make(uint64_t ticks48, uint64_t stack, uint32_t tag)
 {
     sj_record record;
-    memcpy(record.bytes, &ticks48, 6);
-    memcpy(record.bytes + 6, &stack, 6);
-    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    /* not libc's memcpy, which may be recorded itself */
+    __builtin_memcpy(record.bytes, &ticks48, 6);
+    __builtin_memcpy(record.bytes + 6, &stack, 6);
+    __builtin_memcpy(record.bytes + 12, &tag, sizeof(tag));
     return record;
 }
 
@@ -211,21 +212,21 @@ static inline uint64_t sj_short_stack(uint32_t word, uint64_t last)
 static inline uint32_t sj_record_word(const sj_record *record, uint32_t place)
 {
     uint32_t word;
-    memcpy(&word, record->bytes + (size_t)place * SJ_SHORT_BYTES, sizeof(word));
+    __builtin_memcpy(&word, record->bytes + (size_t)place * SJ_SHORT_BYTES, sizeof(word));
     return word;
 }
 
 static inline uint64_t sj_record_ticks48(const sj_record *record)
 {
     uint64_t word;
-    memcpy(&word, record->bytes, sizeof(word));
+    __builtin_memcpy(&word, record->bytes, sizeof(word));
     return word & ((UINT64_C(1) << 48) - 1);
 }
 
 static inline uint64_t sj_record_stack(const sj_record *record)
 {
     uint64_t word;
-    memcpy(&word, record->bytes + 4, sizeof(word));
+    __builtin_memcpy(&word, record->bytes + 4, sizeof(word));
     return word >> 16;
 }
 
@@ -256,14 +257,14 @@ static inline uint64_t sj_record_frame(const sj_record *record)
 static inline uint64_t sj_record_value(const sj_record *record)
 {
     uint64_t value;
-    memcpy(&value, record->bytes, sizeof(value));
+    __builtin_memcpy(&value, record->bytes, sizeof(value));
     return value;
 }
 
 static inline uint32_t sj_record_value_stack(const sj_record *record)
 {
     uint32_t stack;
-    memcpy(&stack, record->bytes + 8, sizeof(stack));
+    __builtin_memcpy(&stack, record->bytes + 8, sizeof(stack));
     return stack;
 }
 
@@ -275,7 +276,7 @@ static inline uint32_t sj_record_part_of(const sj_record *record)
 static inline uint32_t sj_record_tag(const sj_record *record)
 {
     uint32_t tag;
-    memcpy(&tag, record->bytes + 12, sizeof(tag));
+    __builtin_memcpy(&tag, record->bytes + 12, sizeof(tag));
     return tag;
 }
 

@@ -8,23 +8,28 @@
 
 enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
 
-/* Sends SIGTERM to the recorder, so that the session ends properly. Returns false if the recorder
- * does not leave the process within 30 s, or at once if it may not be signalled. */
-static bool ask_recorder(pid_t pid, pid_t recorder)
+/* Sends SIGTERM to the recorder, so that the session ends properly. Returns SJ_ETIMEDOUT if the
+ * recorder does not leave the process within 30 s, and SJ_EPERM at once if it may not be
+ * signalled. */
+static sj_status ask_recorder(pid_t pid, pid_t recorder, sj_error *error)
 {
     sj_recorded recorded;
     if (kill(recorder, SIGTERM) != 0) {
-        return errno == ESRCH;
+        return errno == ESRCH ? SJ_OK
+                              : sj_fail(error, SJ_EPERM,
+                                        "process %d, which records, belongs to another user; "
+                                        "detach as that user or as root",
+                                        (int)recorder);
     }
     for (int i = 0; i < WAIT_ATTEMPTS; i++) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         nanosleep(&pause, NULL);
         if (sj_detach_find(pid, &recorded, NULL) != SJ_OK ||
             (recorded.recorder != recorder && !recorded.is_silent)) {
-            return true;
+            return SJ_OK;
         }
     }
-    return false;
+    return sj_fail(error, SJ_ETIMEDOUT, "process %d, which records, does not end", (int)recorder);
 }
 
 sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
@@ -51,9 +56,8 @@ sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
                        "end; two Ctrl-C there, or `stop` for a device, end that",
                        (int)pid, (int)recorded->recorder);
     }
-    if (recorded->recorder != 0 && !ask_recorder(pid, recorded->recorder)) {
-        return sj_fail(error, SJ_ETIMEDOUT, "process %d, which records, does not end",
-                       (int)recorded->recorder);
+    if (recorded->recorder != 0) {
+        SJ_TRY(ask_recorder(pid, recorded->recorder, error));
     }
     return sj_detach_process(pid, &report->process, error);
 }

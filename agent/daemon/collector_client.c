@@ -285,6 +285,9 @@ sj_status sj_server_client_retype(uint8_t *frame, size_t size, sj_frame_type typ
 {
     sj_frame_view view;
     SJ_TRY(sj_frame_read((sj_slice){.data = frame, .size = size}, &view));
+    if (view.payload.size != 0) {
+        return SJ_EINVAL;
+    }
     uint8_t *header = malloc(view.header.size + 1);
     if (header == NULL) {
         return SJ_ENOMEM;

@@ -46,8 +46,8 @@ void sj_server_reply_deinit(sj_server_reply *reply);
 SJ_MUST_CHECK sj_status sj_server_client_frame(sj_frame_type type, const ProtobufCMessage *message,
                                                uint8_t **frame, size_t *size);
 
-/* Changes the type of a complete frame without a payload, in place. Returns SJ_ENOMEM or an error
- * of sj_frame_read. */
+/* Changes the type of a complete frame without a payload, in place. Returns SJ_EINVAL if the frame
+ * has a payload, SJ_ENOMEM, or an error of sj_frame_read. */
 SJ_MUST_CHECK sj_status sj_server_client_retype(uint8_t *frame, size_t size, sj_frame_type type);
 
 #endif

@@ -57,14 +57,14 @@ static sj_status write_into(const sj_device_command *command, int folder, const 
     const json_t *arguments = command->arguments;
     const json_int_t number = json_integer_value(json_object_get(arguments, "file"));
     const json_int_t total = json_integer_value(json_object_get(arguments, "bytes"));
+    if (number < 0 || total < 0) {
+        return sj_fail(error, SJ_EINVAL, "a file needs a number and a size that are not negative");
+    }
     snprintf(fresh, sizeof(fresh), ".%.64s.part", name);
     unlinkat(folder, fresh, 0);
     const int file =
         openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0 || number < 0 || total < 0) {
-        if (file >= 0) {
-            close(file);
-        }
+    if (file < 0) {
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", name, strerror(errno));
     }
     sj_status status = fetch_into(command, file, (uint64_t)number, (uint64_t)total, error);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 static bool is_ignored;
-static void (*original_action)(int) = SIG_DFL;
+static void (*original_action)(int);
 
 void sj_file_limit_ignore(void)
 {
@@ -16,5 +16,7 @@ void sj_file_limit_ignore(void)
 
 void sj_file_limit_restore(void)
 {
-    (void)signal(SIGXFSZ, original_action);
+    if (is_ignored) {
+        (void)signal(SIGXFSZ, original_action);
+    }
 }

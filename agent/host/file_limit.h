@@ -7,7 +7,7 @@
 void sj_file_limit_ignore(void);
 
 /* Restores the action of SIGXFSZ that the process started with, for a child that will execute
- * another program. Async-signal-safe. */
+ * another program. Does nothing before sj_file_limit_ignore. Async-signal-safe. */
 void sj_file_limit_restore(void);
 
 #endif

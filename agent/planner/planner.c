@@ -262,7 +262,8 @@ static sj_status select_wanted(const sj_planner_options *options, sj_plan *plan,
     }
     if (status != SJ_OK) {
         sj_plan_free(plan);
-        return sj_fail(error, status, "out of memory for the plan of %s", options->module_path);
+        return sj_fail(error, status, "cannot select functions of %s: %s", options->module_path,
+                       sj_status_text(status));
     }
     return SJ_OK;
 }

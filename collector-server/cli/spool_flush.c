@@ -88,8 +88,11 @@ static sj_status send_spool(const char *directory, const char *url, const char *
                     reported.message[0] != '\0' ? reported.message : "no answer");
         }
     }
-    if (status == SJ_OK && sj_spool_remove(spool, error) == SJ_OK) {
-        return SJ_OK;
+    if (status == SJ_OK) {
+        status = sj_spool_remove(spool, error);
+        if (status == SJ_OK) {
+            return SJ_OK;
+        }
     }
     sj_spool_close(spool);
     return status;

@@ -1,6 +1,7 @@
 /* Ends in the middle of its calls. exit: main calls work, which calls small twice and then exits.
  * loop: loop calls small for ever, in rounds of 2 ms. again: again calls small once and returns;
- * called a second time, it calls small for ever. */
+ * called a second time, it calls small for ever. recurse: recurse calls itself through descend for
+ * ever; the inner calls return. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,22 @@ __attribute__((noinline, noclone)) void again(int rounds)
     puts("again");
 }
 
+__attribute__((noinline, noclone)) void recurse(int levels);
+
+__attribute__((noinline, noclone)) void descend(int levels)
+{
+    recurse(levels);
+    usleep(PAUSE_US);
+}
+
+__attribute__((noinline, noclone)) void recurse(int levels)
+{
+    while (levels != 0) {
+        descend(levels - 1);
+    }
+    spin(SMALL_NS);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "loop") == 0) {
@@ -63,6 +80,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "again") == 0) {
         again(1);
         again(-1);
+    }
+    if (argc > 1 && strcmp(argv[1], "recurse") == 0) {
+        recurse(1);
     }
     work();
     return 0;

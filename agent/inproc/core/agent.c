@@ -77,7 +77,7 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     prepare_for_plans(link);
     sj_recorder_note_program();
     SJ_TRY(start_recorder(arena_name, &welcome));
-    SJ_TRY(sj_modules_announce(link, false));
+    SJ_TRY(sj_modules_announce(link, SJ_MODULES_LOADED));
     sj_recorder_set_state(SJ_ARENA_RECORDING);
     return sj_conversation_finish(link);
 }
@@ -152,11 +152,11 @@ static void after_fork_in_child(void)
     }
 }
 
-static sj_status talk_about_modules(sj_link *link)
+static sj_status talk_about_modules(sj_link *link, sj_modules_moment moment)
 {
     SJ_TRY(sj_conversation_open_again(link));
     prepare_for_plans(link);
-    SJ_TRY(sj_modules_announce(link, true));
+    SJ_TRY(sj_modules_announce(link, moment));
     return sj_conversation_finish(link);
 }
 
@@ -184,7 +184,7 @@ static void on_modules(void)
     sj_link link = {.socket = -1};
     /* Does nothing in a child that was forked meanwhile. It would wait for the loader's lock, whose
      * owner is its parent's thread. */
-    if (talk_about_modules(&link) != SJ_OK && sj_link_is_own(&link)) {
+    if (talk_about_modules(&link, SJ_MODULES_IN_LOADER) != SJ_OK && sj_link_is_own(&link)) {
         sj_modules_forget_unloaded();
     }
     sj_link_close(&link);
@@ -353,7 +353,7 @@ SJ_EXPORTED void sojourn_agent_attach(void)
     }
     if (atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_PREPARED) {
         sj_link link = {.socket = -1};
-        (void)!talk_about_modules(&link);
+        (void)!talk_about_modules(&link, SJ_MODULES_LOADING);
         sj_link_close(&link);
     } else if (attach_first() == SJ_OK) {
         atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_PREPARED);

@@ -9,6 +9,7 @@
 #include "agent/include/sojourn.h"
 #include "agent/inproc/hooks/dynamic_view.h"
 #include "agent/inproc/hooks/lasting.h"
+#include "agent/inproc/hooks/module_walk.h"
 
 #include <string.h>
 
@@ -96,7 +97,7 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
 uint64_t sj_api_trampolines_bind(void)
 {
     for (binding_step step = STEP_FIND; step <= STEP_BIND; step++) {
-        (void)dl_iterate_phdr(bind_module, &step);
+        (void)sj_module_walk(bind_module, &step);
     }
     for (uint32_t i = 0; lasting != NULL && i < TRAMPOLINES; i++) {
         sj_lasting_open(lasting, i, api_functions()[i].address);

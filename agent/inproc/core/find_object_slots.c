@@ -9,6 +9,7 @@
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/hooks/initialisation.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/hooks/rebind.h"
 
 #include <dlfcn.h>
@@ -89,7 +90,7 @@ static void free_unloaded(void)
     for (uint32_t i = 0; i < LATE_MOST; i++) {
         late_modules[i].is_loaded = false;
     }
-    (void)dl_iterate_phdr(mark_loaded, NULL);
+    (void)sj_module_walk(mark_loaded, NULL);
     for (uint32_t i = 0; i < LATE_MOST; i++) {
         if (late_modules[i].bias != 0 && !late_modules[i].is_loaded) {
             free_late(&late_modules[i]);
@@ -149,13 +150,13 @@ static int begin_late(struct dl_phdr_info *info, size_t size, void *context)
 void sj_find_object_on_initialisation(void)
 {
     bool is_leaving = atomic_load(&sojourn_agent_state.is_detaching) != 0;
-    (void)dl_iterate_phdr(begin_late, is_leaving ? &is_leaving : NULL);
+    (void)sj_module_walk(begin_late, is_leaving ? &is_leaving : NULL);
 }
 
 void sj_find_object_release(void)
 {
     bool is_leaving = true;
-    (void)dl_iterate_phdr(begin_late, &is_leaving);
+    (void)sj_module_walk(begin_late, &is_leaving);
     for (uint32_t i = 0; i < LATE_MOST; i++) {
         free_late(&late_modules[i]);
     }

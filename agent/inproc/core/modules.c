@@ -7,9 +7,11 @@
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
+#include "agent/inproc/core/module_file.h"
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/hooks/overwritten.h"
 #include "agent/inproc/hooks/ready.h"
 #include "agent/inproc/recorder/callers.h"
@@ -23,7 +25,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { MAX_MODULES = 16384, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
+enum { MAX_MODULES = 16384 };
 
 typedef struct module_entry {
     uint64_t bias;
@@ -51,11 +53,17 @@ typedef struct sweep_state {
     sj_link *link; /* NULL: only check for new modules */
     sj_status status;
     bool found_new;
-    bool is_loading;  /* new modules are not relocated yet */
-    bool is_first;    /* the next module is the program itself */
-    bool passes_over; /* new modules stay as they are */
-    uint64_t sum;     /* sum of the loader's list when it was visited */
+    sj_modules_moment moment;
+    uint32_t pending_count; /* modules in `pending` */
+    bool has_added;         /* an entry was made for a pending module */
+    bool is_first;          /* the next module is the program itself */
+    bool passes_over;       /* new modules stay as they are */
+    uint64_t sum;           /* sum of the loader's list when it was visited */
 } sweep_state;
+
+/* New modules that the walk over the loader's list has found in the loader. */
+enum { MAX_PENDING = 64 };
+static struct dl_phdr_info pending[MAX_PENDING];
 
 /* Finds the executable segment and the loader's debug structure. */
 static bool read_segments(const struct dl_phdr_info *info, sj_link_module *module)
@@ -77,72 +85,6 @@ static bool read_segments(const struct dl_phdr_info *info, sj_link_module *modul
         }
     }
     return module->text_high != 0;
-}
-
-static uint32_t align_note(uint32_t bytes)
-{
-    return (bytes + NOTE_ALIGNMENT - 1) & ~(uint32_t)(NOTE_ALIGNMENT - 1);
-}
-
-/* Copies the build-id if the notes of [at, end) contain one. */
-static void read_notes(const uint8_t *at, const uint8_t *end, sj_link_module *module)
-{
-    ElfW(Nhdr) note;
-    while ((size_t)(end - at) >= sizeof(note)) {
-        memcpy(&note, at, sizeof(note));
-        const uint8_t *name = at + sizeof(note);
-        const size_t left = (size_t)(end - name);
-        const uint64_t bytes = (uint64_t)align_note(note.n_namesz) + align_note(note.n_descsz);
-        if (bytes > left) {
-            return;
-        }
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
-            note.n_descsz <= SJ_BUILD_ID_MAX_BYTES) {
-            memcpy(module->build_id, name + 4, note.n_descsz);
-            module->build_id_bytes = note.n_descsz;
-            return;
-        }
-        at = name + bytes;
-    }
-}
-
-static void read_build_id(const struct dl_phdr_info *info, sj_link_module *module)
-{
-    for (uint32_t i = 0; i < info->dlpi_phnum && module->build_id_bytes == 0; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_NOTE) {
-            const uint8_t *notes = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
-            read_notes(notes, notes + segment->p_memsz, module);
-        }
-    }
-}
-
-/* Writes the module's absolute path and returns its length, or 0 if the module has no file. */
-static uint32_t read_path(const char *name, bool is_main, char *path)
-{
-    uint32_t used = 0;
-    if (is_main) {
-        const long count =
-            SJ_SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, MAX_PATH_BYTES, 0, 0);
-        return count > 0 && count < MAX_PATH_BYTES ? (uint32_t)count : 0;
-    }
-    if (strchr(name, '/') == NULL) {
-        return 0;
-    }
-    if (name[0] != '/') {
-        const long count = SJ_SYS(SYS_getcwd, path, MAX_PATH_BYTES, 0, 0, 0, 0);
-        if (count <= 1) {
-            return 0;
-        }
-        used = (uint32_t)count - 1;
-        path[used++] = '/';
-    }
-    const size_t length = strlen(name);
-    if (used + length >= MAX_PATH_BYTES) {
-        return 0;
-    }
-    memcpy(path + used, name, length);
-    return used + (uint32_t)length;
 }
 
 static bool is_entry_of(const module_entry *entry, uint64_t bias, uint64_t text_low)
@@ -283,7 +225,7 @@ typedef struct received_plan {
 static sj_status read_plan(const sj_link *link, received_plan *plan)
 {
     static _Alignas(16) uint8_t buffer[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
-    static char path[MAX_PATH_BYTES];
+    static char path[SJ_MODULE_PATH_BYTES];
     if (link->packet.payload_bytes < sizeof(plan->head)) {
         return SJ_ECORRUPT;
     }
@@ -444,48 +386,67 @@ static uint64_t sum_modules(void)
     return sum;
 }
 
+/* Makes an entry for a new module, and asks the recorder for its plan. */
+static void announce_new(sweep_state *state, struct dl_phdr_info *info, sj_link_module *module)
+{
+    char path[SJ_MODULE_PATH_BYTES];
+    module->path_bytes = sj_module_read_path(info->dlpi_name, module->is_main != 0, path);
+    if (module->path_bytes == 0) {
+        return;
+    }
+    state->found_new = true;
+    module_entry *entry = state->link != NULL ? add_entry(module) : NULL;
+    if (entry == NULL) {
+        return;
+    }
+    state->has_added = true;
+    if (state->passes_over) {
+        entry->is_excluded = true;
+        return;
+    }
+    sj_module_read_build_id(info, module);
+    const plan_manner as_loaded =
+        state->moment != SJ_MODULES_LOADED ? PLAN_APPLY_LOADING : PLAN_APPLY;
+    state->status =
+        announce_module(state->link, module, path,
+                        sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
+    if (state->moment != SJ_MODULES_LOADED && on_module != NULL) {
+        on_module(info);
+    }
+}
+
 static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     sweep_state *state = context;
     sj_link_module module = {.is_main = state->is_first};
-    char path[MAX_PATH_BYTES];
     const bool has_text = read_segments(info, &module);
     if (state->is_first) {
         state->sum = sum_modules(); /* read_segments has found the list by now */
         state->is_first = false;
     }
-    if (!has_text || is_agent(&module)) {
+    if (!has_text || is_agent(&module) || mark_seen(module.bias, module.text_low)) {
         return 0;
     }
-    if (mark_seen(module.bias, module.text_low)) {
-        return 0;
+    if (state->moment == SJ_MODULES_IN_LOADER) {
+        pending[state->pending_count++] = *info;
+        return state->pending_count == MAX_PENDING;
     }
-    module.path_bytes = read_path(info->dlpi_name, module.is_main != 0, path);
-    if (module.path_bytes == 0) {
-        return 0;
-    }
-    state->found_new = true;
-    if (state->link == NULL) {
-        return 0;
-    }
-    module_entry *entry = add_entry(&module);
-    if (entry == NULL) {
-        return 0;
-    }
-    if (state->passes_over) {
-        entry->is_excluded = true;
-        return 0;
-    }
-    read_build_id(info, &module);
-    const plan_manner as_loaded = state->is_loading ? PLAN_APPLY_LOADING : PLAN_APPLY;
-    state->status =
-        announce_module(state->link, &module, path,
-                        sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
-    if (state->is_loading && on_module != NULL) {
-        on_module(info);
-    }
+    announce_new(state, info, &module);
     return state->status != SJ_OK;
+}
+
+/* Announces the pending modules. The loader's own lock keeps them mapped. The lock of
+ * dl_iterate_phdr is free: other threads may need it while the recorder plans, and so may a child
+ * that a signal handler forks meanwhile. */
+static void announce_pending(sweep_state *state)
+{
+    for (uint32_t i = 0; i < state->pending_count && state->status == SJ_OK; i++) {
+        sj_link_module module = {.is_main = 0};
+        if (read_segments(&pending[i], &module)) {
+            announce_new(state, &pending[i], &module);
+        }
+    }
 }
 
 /* Returns the entry for the hooks of a transition: the module's first entry if it has no hooks,
@@ -539,14 +500,14 @@ static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     sweep_state *state = context;
     sj_link_module module = {.is_main = state->is_first};
-    char path[MAX_PATH_BYTES];
+    char path[SJ_MODULE_PATH_BYTES];
     state->is_first = false;
     if (!read_segments(info, &module) || find_entry(module.bias, module.text_low) == NULL) {
         return 0;
     }
-    module.path_bytes = read_path(info->dlpi_name, module.is_main != 0, path);
+    module.path_bytes = sj_module_read_path(info->dlpi_name, module.is_main != 0, path);
     if (module.path_bytes != 0) {
-        read_build_id(info, &module);
+        sj_module_read_build_id(info, &module);
         state->status = prepare_more(state->link, &module, path);
     }
     return state->status != SJ_OK;
@@ -554,11 +515,21 @@ static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
 
 /* Visits and sums the loader's list. Afterwards, entries whose `seen` is older than `sweep` were
  * unloaded. */
-static sweep_state visit_modules(sj_link *link, bool is_loading)
+static sweep_state visit_modules(sj_link *link, sj_modules_moment moment)
 {
-    sweep_state state = {.link = link, .status = SJ_OK, .is_loading = is_loading, .is_first = true};
+    sweep_state state = {.link = link, .status = SJ_OK, .moment = moment, .is_first = true};
     sweep++;
-    (void)dl_iterate_phdr(visit_module, &state);
+    if (link != NULL && moment != SJ_MODULES_IN_LOADER) {
+        (void)dl_iterate_phdr(visit_module, &state);
+        return state;
+    }
+    do {
+        state.is_first = true;
+        state.has_added = false;
+        state.pending_count = 0;
+        (void)sj_module_walk(visit_module, &state);
+        announce_pending(&state);
+    } while (state.status == SJ_OK && state.has_added && state.pending_count == MAX_PENDING);
     return state;
 }
 
@@ -607,7 +578,7 @@ static bool is_detaching(void)
 void sj_modules_forget_unloaded(void)
 {
     begin_change();
-    sojourn_agent_state.known_modules = visit_modules(NULL, false).sum;
+    sojourn_agent_state.known_modules = visit_modules(NULL, SJ_MODULES_LOADED).sum;
     (void)!drop_unloaded(NULL);
     end_change();
 }
@@ -615,13 +586,13 @@ void sj_modules_forget_unloaded(void)
 /* Unloaded modules are freed first, because a new one may lie at their address. Modules that were
  * unloaded between the visits are freed, too: `known_modules` is the second visit's, and says that
  * they are not in the tables. */
-sj_status sj_modules_announce(sj_link *link, bool is_loading)
+sj_status sj_modules_announce(sj_link *link, sj_modules_moment moment)
 {
     begin_change();
-    sweep_state visit = visit_modules(NULL, false);
+    sweep_state visit = visit_modules(NULL, SJ_MODULES_LOADED);
     sj_status status = drop_unloaded(link);
     if (status == SJ_OK && !is_detaching()) {
-        visit = visit_modules(link, is_loading);
+        visit = visit_modules(link, moment);
         /* A failed visit has not seen all modules. */
         status = visit.status == SJ_OK ? drop_unloaded(link) : visit.status;
     }
@@ -718,7 +689,7 @@ bool sj_modules_find_overwritten(sj_overwritten *found)
 
 bool sj_modules_changed(void)
 {
-    const sweep_state visit = visit_modules(NULL, false);
+    const sweep_state visit = visit_modules(NULL, SJ_MODULES_LOADED);
     bool changed = visit.found_new;
     for (uint32_t i = 0; i < entry_count; i++) {
         changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep &&

@@ -10,11 +10,21 @@
 #include <link.h>
 #include <stdbool.h>
 
+/* When modules are announced. */
+typedef enum sj_modules_moment {
+    SJ_MODULES_LOADED,  /* the new modules are relocated */
+    SJ_MODULES_LOADING, /* the loader may have mapped new modules but not relocated them */
+    /* as SJ_MODULES_LOADING, and the calling thread is in the loader, whose own lock keeps the list
+     * unchanged */
+    SJ_MODULES_IN_LOADER
+} sj_modules_moment;
+
 /* Announces each module that the recorder does not know, applies its plans, and reports unloaded
- * modules. `is_loading`: the loader has mapped the new modules but not relocated them. The link is
- * open, after WELCOME. Returns errors of the link. A plan that cannot be applied is reported, and
- * its module stays unpatched. */
-SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, bool is_loading);
+ * modules. The link is open, after WELCOME. Returns errors of the link. A plan that cannot be
+ * applied is reported, and its module stays unpatched.
+ *
+ * Holds the lock of dl_iterate_phdr until all plans are applied, except in the loader. */
+SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, sj_modules_moment moment);
 
 /* Excludes the loaded modules: the recorder is never asked about them, because running threads
  * execute their code. Call it before the first sj_modules_announce. */

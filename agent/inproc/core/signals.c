@@ -16,6 +16,7 @@
 
 #include "agent/abi/agent_state.h"
 #include "agent/abi/hooked_module.h"
+#include "agent/abi/machine.h"
 #include "agent/inproc/core/agent_place.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/modules.h"
@@ -262,6 +263,20 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
     return handler;
 }
 
+/* Makes the child of a handler that forked leave the slow path that the handler interrupted. */
+static void restart_slow_path(void *context, const sj_saved_context *saved)
+{
+    enum { RED_ZONE_BYTES = 128, ALIGNMENT = 16 };
+    if (!sj_recorder_must_restart(saved->sp, saved->shown_sp)) {
+        return;
+    }
+    const uint64_t sp = (saved->sp - RED_ZONE_BYTES) & ~(uint64_t)(ALIGNMENT - 1);
+    const sj_stub_state restart = {.pc = (uint64_t)(uintptr_t)&sj_recorder_restart,
+                                   .sp = sp - SJ_MACHINE_CALL_PUSHES * sizeof(uint64_t),
+                                   .link = saved->link};
+    sj_context_set(context, &restart);
+}
+
 /* If a handler has changed where the thread continues, that change is kept. */
 void sj_signals_return(void *context)
 {
@@ -276,6 +291,7 @@ void sj_signals_return(void *context)
         sj_context_set(context, &inside);
         sj_agent_place_return(context, saved);
         sj_mono_overflow_return(context, saved);
+        restart_slow_path(context, saved);
     } else if (saved->saved_registers != 0) {
         sj_recorder_leave(saved->sp, saved->shown_sp);
     }

@@ -1,6 +1,7 @@
 #include "agent/inproc/hooks/definition.h"
 
 #include "agent/inproc/hooks/dynamic_view.h"
+#include "agent/inproc/hooks/module_walk.h"
 
 #include <elf.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static uint64_t address_of_function(const definition_search *search)
 uint64_t sj_definition_find(const char *name, const char *version)
 {
     definition_search search = {.name = name, .version = version, .hash = sj_symbol_hash(name)};
-    (void)dl_iterate_phdr(search_module, &search);
+    (void)sj_module_walk(search_module, &search);
     return search.count == 1 ? address_of_function(&search) : 0;
 }
 
@@ -115,14 +116,14 @@ static int search_oldest(struct dl_phdr_info *info, size_t size, void *context)
 uint64_t sj_definition_oldest(const char *name)
 {
     definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
-    (void)dl_iterate_phdr(search_oldest, &search);
+    (void)sj_module_walk(search_oldest, &search);
     return search.named > 1 && search.address != 0 ? address_of_function(&search) : 0;
 }
 
 bool sj_definition_is_missing(const char *name)
 {
     definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
-    (void)dl_iterate_phdr(search_module, &search);
+    (void)sj_module_walk(search_module, &search);
     return search.named == 0 && search.count == 0;
 }
 
@@ -146,6 +147,6 @@ static int search_segments(struct dl_phdr_info *info, size_t size, void *context
 bool sj_definition_is_code(uint64_t address)
 {
     code_search search = {.address = address};
-    (void)dl_iterate_phdr(search_segments, &search);
+    (void)sj_module_walk(search_segments, &search);
     return search.is_code;
 }

@@ -13,6 +13,7 @@
 #include "agent/inproc/hooks/dynamic_view.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/sys.h"
 #include "proto/base/bisect.h"
@@ -250,7 +251,7 @@ void sj_library_calls_bind(sj_hooked_module *module, sj_hooks_report *report)
     if (module->calls == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(bind_module, &run);
+    (void)sj_module_walk(bind_module, &run);
     (void)dlerror(); /* clear the error of a failed lookup: the program must not see it */
     report_all_unbound(&run, SJ_SKIP_UNDEFINED);
 }
@@ -274,7 +275,7 @@ void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_dispatch_to)(
     if (module->calls == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(prepare_module, &run);
+    (void)sj_module_walk(prepare_module, &run);
     report_all_unbound(&run, SJ_SKIP_NOT_BOUND);
 }
 
@@ -299,7 +300,7 @@ void sj_library_calls_defer(sj_hooked_module *module, void (*entry)(void), sj_ho
     if (module->calls == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(defer_module, &run);
+    (void)sj_module_walk(defer_module, &run);
     if (!run.is_deferred) {
         report_all_unbound(&run, SJ_SKIP_NOT_BOUND);
     }
@@ -319,7 +320,7 @@ static int release_module(struct dl_phdr_info *info, size_t size, void *context)
 
 void sj_library_calls_release(sj_hooked_module *module)
 {
-    (void)dl_iterate_phdr(release_module, module);
+    (void)sj_module_walk(release_module, module);
 }
 
 bool sj_library_calls_is_deferred(const sj_hooked_module *module)

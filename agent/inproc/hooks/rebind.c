@@ -6,6 +6,7 @@
 #include "agent/inproc/hooks/rebind.h"
 
 #include "agent/inproc/hooks/dynamic_view.h"
+#include "agent/inproc/hooks/module_walk.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -64,7 +65,7 @@ static int rebind_module(struct dl_phdr_info *info, size_t size, void *context)
 uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore)
 {
     rebind_run run = {.rebindings = rebindings, .count = count, .restore = restore};
-    (void)dl_iterate_phdr(rebind_module, &run);
+    (void)sj_module_walk(rebind_module, &run);
     return run.rebound.changed;
 }
 
@@ -103,6 +104,6 @@ static int find_in_module(struct dl_phdr_info *info, size_t size, void *context)
 uint64_t sj_rebind_find(const char *name)
 {
     find_run run = {.name = name, .hash = sj_symbol_hash(name)};
-    (void)dl_iterate_phdr(find_in_module, &run);
+    (void)sj_module_walk(find_in_module, &run);
     return run.found;
 }

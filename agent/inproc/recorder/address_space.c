@@ -12,6 +12,10 @@
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+enum { PARTS = 2 }; /* parts of a mapped arena */
 enum { SHARE = 8, PAGE_BYTES = 4096, PAGE_SLOTS = PAGE_BYTES / sizeof(sj_thread_slot) };
 
 uint64_t sj_address_space_limit(void)
@@ -76,12 +80,34 @@ void sj_recorder_limit_space(uint64_t limit_bytes)
     }
 }
 
-void sj_recorder_unmap_arena(void)
+/* Returns the parts of the arena that are mapped: the part before the hole, and the rest. */
+static void find_parts(struct iovec *parts)
 {
     uint8_t *base = (uint8_t *)sj_recorder.arena;
     const uint64_t counted = chunks_offset(sj_recorder.arena->max_threads);
     const uint64_t end = chunks_offset(sj_recorder_most_of(atomic_load(&sj_recorder.slot_counts)));
-    (void)sj_sys_unmap(base + counted, sj_recorder.arena_bytes - counted);
-    (void)sj_sys_unmap(base, end);
+    parts[0] = (struct iovec){.iov_base = base, .iov_len = end};
+    parts[1] =
+        (struct iovec){.iov_base = base + counted, .iov_len = sj_recorder.arena_bytes - counted};
+}
+
+void sj_recorder_unmap_arena(void)
+{
+    struct iovec parts[PARTS];
+    find_parts(parts);
+    for (int i = 0; i < PARTS; i++) {
+        (void)sj_sys_unmap(parts[i].iov_base, parts[i].iov_len);
+    }
+    sj_recorder.arena = NULL;
+}
+
+void sj_recorder_replace_arena(void)
+{
+    struct iovec parts[PARTS];
+    find_parts(parts);
+    for (int i = 0; i < PARTS; i++) {
+        (void)sj_sys_map(parts[i].iov_base, parts[i].iov_len, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
     sj_recorder.arena = NULL;
 }

@@ -417,6 +417,7 @@ void sj_recorder_retire(void)
 void sj_recorder_park(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;
+    const uint32_t was_busy = self->busy; /* by the slow path that a forking handler interrupted */
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     self->parked = self->cursor;
@@ -424,12 +425,13 @@ void sj_recorder_park(void)
     self->is_forking = 1;
     sj_recorder_end_showing_memory();
     atomic_signal_fence(memory_order_seq_cst);
-    self->busy = 0;
+    self->busy = was_busy;
 }
 
 void sj_recorder_unpark(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;
+    const uint32_t was_busy = self->busy;
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     if (self->is_forking) {
@@ -438,19 +440,29 @@ void sj_recorder_unpark(void)
         sj_recorder_begin_showing_memory();
     }
     atomic_signal_fence(memory_order_seq_cst);
-    self->busy = 0;
+    self->busy = was_busy;
 }
 
-/* Returns the frame of the handler that called fork, or 0. If the parent was confined, this process
- * may make no system call either. */
+/* Returns the frame of the handler that called fork, 0 if there is none, or SJ_UNKNOWN_HANDLER. If
+ * the parent was confined, this process may make no system call either. */
 static uint64_t find_forking_handler(const sj_recorder_thread *self)
 {
     if (self->slot == NULL || !sj_recorder_may_call()) {
         return 0;
     }
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
-    const uint64_t found = sj_recorder_find_handler(stack, 0);
-    return found != SJ_UNKNOWN_HANDLER ? found : 0;
+    return sj_recorder_find_handler(stack, 0);
+}
+
+/* Leaves the parent's arena. A handler that forked may have interrupted code between the
+ * reservation of a record and its writing, or in the slow path. */
+static void leave_parents_arena(const sj_recorder_thread *self, uint64_t handler)
+{
+    if (handler != 0 || self->slow_at != 0 || self->wait_at != 0) {
+        sj_recorder_replace_arena();
+    } else {
+        sj_recorder_unmap_arena();
+    }
 }
 
 void sj_recorder_after_fork(void)
@@ -460,21 +472,22 @@ void sj_recorder_after_fork(void)
     atomic_signal_fence(memory_order_seq_cst);
     const bool may_call = sj_recorder_may_call();
     atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
-    self->forked_in = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
+    const uint64_t handler = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
+    self->forked_in = handler != SJ_UNKNOWN_HANDLER ? handler : 0;
     atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
     atomic_store(&sj_recorder.calling, 0);
     sj_recorder_end_counting(self); /* the bitmap of counted functions is in the arena */
     if (sj_recorder.arena != NULL) {
-        /* If a handler forked during a wait, the wait reads the arena until the child leaves it. */
-        if (may_call && self->wait_at == 0) {
-            sj_recorder_unmap_arena();
+        if (may_call) {
+            leave_parents_arena(self, handler);
         }
         sj_recorder.arena = NULL;
     }
     self->forks++;
     self->cursor = 0;
     self->mode = SJ_MODE_NEW;
+    self->slow_at = 0;
     self->slot = NULL;
     sj_recorder_memory_place = NULL;
     self->chunk = NULL;

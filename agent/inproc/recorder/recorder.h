@@ -92,6 +92,9 @@ typedef struct sj_recorder_thread {
     uint64_t alternate_high;
     bool alternate_is_noted; /* the thread's chunks have the notes about that handler */
     sj_alternate_stack dropped_alternate; /* as the records in the discard window say */
+    /* the innermost slow path that has not ended; NULL: none. A slow path that a handler has left
+     * by longjmp may remain here. */
+    struct sj_slow_path *slow_path;
 } sj_recorder_thread;
 
 extern __thread sj_recorder_thread sj_recorder_self
@@ -168,8 +171,10 @@ void sj_recorder_park(void);
 void sj_recorder_unpark(void);
 
 /* Stops a forked child from recording into its parent's arena. A later sj_recorder_start lets the
- * child record into an arena of its own. Called by the only thread of the child. If the parent was
- * confined, this function makes no system call, and the child is confined, too. */
+ * child record into an arena of its own. If a signal handler has forked, the interrupted code may
+ * still access the parent's arena. So private memory takes the place of the arena. Called by the
+ * only thread of the child. If the parent was confined, this function makes no system call, and the
+ * child is confined, too. */
 void sj_recorder_after_fork(void);
 
 /* Disarms the recorder and unmaps the arena. No thread may be in a probe or run one later. */
@@ -227,6 +232,16 @@ uint64_t sj_recorder_slow(uint32_t tag);
 /* Ends the calling thread's slow path or wait if its frame lies from `low` up to `high`. Called
  * when a signal handler has made the thread continue elsewhere. Async-signal-safe. */
 void sj_recorder_leave(uint64_t low, uint64_t high);
+
+/* True if a signal handler has interrupted the thread's slow path and forked, and this process is
+ * the child. The slow path's frame must lie from `low` up to `high`. The slow path works on the
+ * parent's state. So the thread must call sj_recorder_restart instead of continuing.
+ * Async-signal-safe. */
+bool sj_recorder_must_restart(uint64_t low, uint64_t high);
+
+/* Leaves the interrupted slow path and runs it from its beginning, in the child's own state. Does
+ * not return. Call it on the stack of the interrupted code, below that code's frames. */
+_Noreturn void sj_recorder_restart(void);
 
 /* Reports a signal handler of the calling thread that runs on the alternate stack from `low` up to
  * `high`. Call sj_recorder_begin_handler when it begins and sj_recorder_end_handler when it

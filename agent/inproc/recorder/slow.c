@@ -14,8 +14,11 @@
  * signal handlers record. They may run the whole slow path there. Threads with few chunks keep no
  * spare chunk, because half of their memory would stay unused.
  *
- * A handler that runs during a wait may fork. When its child returns from the handler, the slow
- * path belongs to the parent. The child leaves it and begins its own.
+ * A handler that interrupts the slow path may fork. When its child returns from the handler, the
+ * slow path belongs to the parent. The child leaves it and begins its own. The agent's restorer of
+ * signals calls sj_recorder_restart for that. It finds the slow path only if the handler
+ * interrupted the agent's code, so the slow path calls no other library. The child of a handler
+ * without a gate notices the fork at the end of a wait only.
  *
  * A thread without a slot has no window. All its probes take the slow path, so that each record is
  * counted at once: the thread may end after any of them. */
@@ -23,6 +26,16 @@
 #include "agent/inproc/recorder/sys.h"
 
 #include <signal.h>
+
+enum { JUMP_WORDS = 5 }; /* size of __builtin_setjmp's buffer */
+
+/* A running slow path. */
+typedef struct sj_slow_path {
+    void *beginning[JUMP_WORDS];
+    struct sj_slow_path *outer; /* the slow path that a handler has interrupted */
+    uint32_t forks;             /* the thread's `forks` when the slow path began */
+    uint32_t tag;
+} sj_slow_path;
 
 enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
@@ -40,7 +53,7 @@ static uint64_t drop_nested(sj_recorder_thread *self, uint32_t tag)
     if (!sj_recorder_usable(self->cursor)) {
         self->cursor = 0;
     }
-    if (sj_recorder_is_armed()) {
+    if (sj_recorder_is_armed() && !sj_recorder_is_forked()) {
         const uint64_t calls = sj_record_calls(tag);
         sj_recorder_add(&sj_recorder.arena->slow_path_reentries, 1);
         if (self->slot != NULL) {
@@ -317,9 +330,9 @@ static void forget_slow(sj_recorder_thread *self)
     if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
         self->mode = SJ_MODE_NEW;
     }
-    self->slow_at = 0;
-    atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->slow_at = 0;
 }
 
 void sj_recorder_leave(uint64_t low, uint64_t high)
@@ -333,9 +346,20 @@ void sj_recorder_leave(uint64_t low, uint64_t high)
     }
 }
 
-uint64_t sj_recorder_slow(uint32_t tag)
+bool sj_recorder_must_restart(uint64_t low, uint64_t high)
 {
-    sj_recorder_thread *self = &sj_recorder_self;
+    const sj_recorder_thread *self = &sj_recorder_self;
+    const uint64_t at = (uint64_t)(uintptr_t)self->slow_path;
+    return at != 0 && at >= low && at < high && self->slow_path->forks != self->forks;
+}
+
+_Noreturn void sj_recorder_restart(void)
+{
+    __builtin_longjmp(sj_recorder_self.slow_path->beginning, 1);
+}
+
+static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
+{
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     if (has_left(self, self->wait_at, here)) {
         sj_recorder_forget_wait(self);
@@ -346,8 +370,12 @@ uint64_t sj_recorder_slow(uint32_t tag)
         }
         forget_slow(self);
     }
-    self->busy = 1;
+    /* `slow_at` is valid whenever `busy` is set: a handler may leave the slow path at any
+     * instruction. A frame that this one does not lie below has been left. */
+    const uint64_t outer_at = self->slow_at > here ? self->slow_at : 0;
     self->slow_at = here;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 1;
     const uint32_t forks = self->forks;
     atomic_signal_fence(memory_order_seq_cst);
     notice_fork(self);
@@ -376,9 +404,26 @@ uint64_t sj_recorder_slow(uint32_t tag)
         self->parked = self->cursor;
         self->cursor = 0;
     }
-    self->slow_at = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->slow_at = outer_at;
+    return address;
+}
+
+uint64_t sj_recorder_slow(uint32_t tag)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    sj_slow_path path = {.outer = self->slow_path, .forks = self->forks, .tag = tag};
+    self->slow_path = &path;
+    if (__builtin_setjmp(path.beginning) != 0) {
+        sj_slow_path *left = sj_recorder_self.slow_path;
+        sj_recorder_self.slow_path = left->outer;
+        sj_recorder_self.busy = 0;
+        return sj_recorder_slow(left->tag);
+    }
+    const uint64_t address = run_slow_path(self, tag);
+    sj_recorder_self.slow_path = path.outer;
     return address;
 }
 

@@ -148,6 +148,12 @@ static void files_stay_in_the_directory_that_was_named(void **state)
     expect_refusal("write", "{\"file\": 7, \"bytes\": 1, \"directory\": \"out\", \"name\": \"a\"}",
                    "absolute");
     expect_refusal("write",
+                   "{\"file\": -1, \"bytes\": 1, \"directory\": \"/tmp\", \"name\": \"a\"}",
+                   "not negative");
+    expect_refusal("write",
+                   "{\"file\": 7, \"bytes\": -1, \"directory\": \"/tmp\", \"name\": \"a\"}",
+                   "not negative");
+    expect_refusal("write",
                    "{\"file\": 7, \"bytes\": 1, \"directory\": \"/nowhere\", \"name\": \"a\"}",
                    "/nowhere");
     assert_int_equal(collector.asked, 0);

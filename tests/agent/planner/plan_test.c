@@ -32,6 +32,27 @@ static sj_plan plan_of(const char *path, const char *map, const char *cache)
     return plan;
 }
 
+static sj_status refuse_values(void *context, const char *name, uint64_t offset, uint8_t *places)
+{
+    (void)name, (void)offset, (void)places;
+    return *(const sj_status *)context;
+}
+
+static void the_error_of_a_selection_names_its_cause(void **state)
+{
+    static const sj_status causes[] = {SJ_ENOMEM, SJ_ELIMIT, SJ_EIO};
+    (void)state;
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        const sj_planner_options options = {.module_path = "/proc/self/exe",
+                                            .values = refuse_values,
+                                            .context = (void *)(uintptr_t)&causes[i]};
+        sj_plan plan;
+        sj_error error = {0};
+        assert_int_equal(sj_plan_make(&options, &plan, &error), causes[i]);
+        assert_non_null(strstr(error.text, sj_status_text(causes[i])));
+    }
+}
+
 /* Compares plans byte by byte. Plans of large programs are made in pieces. */
 static void plans_do_not_depend_on_the_number_of_threads(void **state)
 {
@@ -638,6 +659,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(the_error_of_a_selection_names_its_cause),
         cmocka_unit_test(windows_are_disjoint_true_and_free_of_targets),
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),

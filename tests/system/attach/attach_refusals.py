@@ -36,6 +36,23 @@ def refuse_untouched(sojourn, pid, words):
     check_same(before, look(pid), code, code_bytes(pid), f"in {pid} after a refusal")
 
 
+def test_recorder_of_another_user(sojourn):
+    """Another user may read the process and not signal its recorder."""
+    capabilities = "+sys_ptrace,+dac_override"
+    as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=" + capabilities,
+                 "--ambient-caps=" + capabilities]
+    other = subprocess.Popen(["sleep", "600"])
+    recorder = start_attach(sojourn, other.pid, sojourn.path("roots.db"))
+    done = subprocess.run([*as_nobody, copy_for_everybody(sojourn), "detach", str(other.pid)],
+                          capture_output=True, text=True)
+    check(done.returncode == 1 and "belongs to another user" in done.stderr and
+          f"process {recorder.pid}" in done.stderr, f"a recorder of another user: {done}")
+    recorder.terminate()
+    check(recorder.wait(PATIENCE_S) == 0, "the recorder ends")
+    other.kill()
+    other.wait()
+
+
 def test_foreign_program(sojourn):
     """Tests a program for i386 that only waits: 84 bytes of headers, `mov $29, %eax; int $0x80`."""
     code = b"\xb8\x1d\x00\x00\x00\xcd\x80\xeb\xf7"
@@ -286,6 +303,7 @@ def test(sojourn, arguments):
     check(done.returncode == 1 and "belongs to user" in done.stderr, f"another user: {done}")
     other.kill()
     other.wait()
+    test_recorder_of_another_user(sojourn)
 
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A child that was forked in a signal handler waits for free chunks as every process does. With the smallest
-buffer, none of its calls is lost. A child that returns from the handler, into a wait of its parent's, keeps
-running. forked_in_handler.py BUILD_FOLDER SAMPLE"""
+buffer, none of its calls is lost. A child that returns from the handler keeps running, also if the handler
+interrupted a wait or a probe of its parent. The parent loses only events of its handlers. forked_in_handler.py BUILD_FOLDER SAMPLE"""
 import os
 import sys
 
@@ -11,6 +11,8 @@ from sojourn_testing import check, check_accounts, main
 CALLS = 400000
 RETURNING_CALLS = 100000
 FORKS = 8
+PROBE_FORKS = 60
+EVENTS_OF_HANDLER = 2
 
 
 def calls_of_leaf(sojourn, database):
@@ -32,8 +34,18 @@ def test_inside(sojourn, program):
 def test_returning(sojourn, program, children):
     """The main thread waits most of the time, so the handlers usually fork during a wait."""
     database = sojourn.path(f"returning-{children}.db")
-    done, _ = sojourn.record([program, str(RETURNING_CALLS), str(FORKS)], database,
-                             ["--buffer", "1", "--block-ms", "10000", "--children", children])
+    done, summary = sojourn.record([program, str(RETURNING_CALLS), str(FORKS)], database,
+                                   ["--buffer", "1", "--block-ms", "10000", "--children", children])
+    check(done.returncode == 0, f"{children}: ended with {done.returncode}: {done.stdout} {done.stderr.decode()}")
+    check(summary["lost_events"] <= EVENTS_OF_HANDLER * FORKS, f"{children}: lost {summary}")
+    check_accounts(sojourn, database)
+
+
+def test_probes(sojourn, program, children):
+    """The main thread never waits, so the handlers usually interrupt a probe or the program."""
+    database = sojourn.path(f"probes-{children}.db")
+    done, _ = sojourn.record([program, "1000", str(PROBE_FORKS)], database,
+                             ["--when-full", "drop", "--children", children])
     check(done.returncode == 0, f"{children}: ended with {done.returncode}: {done.stdout} {done.stderr.decode()}")
     check_accounts(sojourn, database)
 
@@ -42,6 +54,8 @@ def test(sojourn, arguments):
     test_inside(sojourn, arguments[0])
     test_returning(sojourn, arguments[0], "all")
     test_returning(sojourn, arguments[0], "none")
+    test_probes(sojourn, arguments[0], "all")
+    test_probes(sojourn, arguments[0], "none")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,16 @@ def test_locked(sojourn, program):
     check_accounts(sojourn, database)
 
 
+def test_one_chunk(sojourn, program):
+    """The child's calls fill the smallest buffer several times. The child waits each time, and loses nothing."""
+    database = sojourn.path("one-chunk.db")
+    done, summary = sojourn.record([program, "locked"], database, ["--buffer", "1", "--block-ms", "10000"])
+    check(done.stdout == b"4 0\n", f"the child: {done.stdout} {done.stderr.decode()}")
+    check(calls_of(sojourn, database, "in_child") == CALLS, f"{summary}")
+    check(summary["lost_calls"] == summary["lost_events"] == 0, f"{summary}")
+    check_accounts(sojourn, database)
+
+
 def test_unseen(sojourn, program):
     """Whatever the child does, the parent's calls are complete. The child is recorded, or counted once."""
     for number, (way, *options) in enumerate([("_Fork",), ("syscall",), ("instruction",),
@@ -149,6 +159,7 @@ def test(sojourn, arguments):
     test_attached(sojourn, arguments[0])
     test_become(sojourn, arguments[0])
     test_locked(sojourn, arguments[0])
+    test_one_chunk(sojourn, arguments[0])
     test_unseen(sojourn, arguments[0])
 
 

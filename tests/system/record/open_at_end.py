@@ -146,7 +146,7 @@ def killed(sojourn, program):
     database = sojourn.path("killed.db")
     small = ("SELECT 1 FROM call_paths JOIN functions USING (function_id) WHERE name = 'small' GROUP BY 1 "
              "HAVING sum(total_ns) > (SELECT sum(total_ns) FROM call_paths JOIN functions USING (function_id) WHERE name = 'again')")
-    app = kill_recorder(sojourn, program, [], database, lambda: sojourn.sql_once_made(database, small))
+    app = kill_recorder(sojourn, [program, "again"], [], database, lambda: sojourn.sql_once_made(database, small))
     check_sums(sojourn, database)
     finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
 
@@ -162,13 +162,30 @@ def killed_profile(sojourn, program):
                 checkpoints.add(os.stat(path).st_mtime_ns)
         return len(checkpoints) > 1
 
-    app = kill_recorder(sojourn, program, ["--profile"], database, has_two)
+    app = kill_recorder(sojourn, [program, "again"], ["--profile"], database, has_two)
     finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
 
 
-def kill_recorder(sojourn, program, mode, database, is_time):
-    """Kills the recorder of `again` and then `again`. Returns its pid."""
-    recorder = subprocess.Popen([sojourn.program, "record", "-q", *mode, "-o", database, "--", program, "again"],
+def killed_in_recursion(sojourn, program):
+    """The outermost call of a recursive function is open: the sum by a caller has only inner calls, the function's
+    sum none yet."""
+    database = sojourn.path("killed-recursion.db")
+    inner = ("SELECT 1 FROM call_edges AS e JOIN functions AS f ON f.function_id = e.callee_function_id "
+             "WHERE f.name = 'recurse' AND e.total_ns > 0")
+    app = kill_recorder(sojourn, [program, "recurse"], [], database, lambda: sojourn.sql_once_made(database, inner))
+    check_sums(sojourn, database)
+    wait_for("the program ends", lambda: not os.path.exists(f"/proc/{app}"))
+    output_of(sojourn, "flush")
+    check_accounts(sojourn, database)
+    sums = sojourn.sql(database, "SELECT s.total_ns AS whole, max(e.total_ns) AS by_one FROM function_stats AS s JOIN "
+                                 "functions AS f USING (function_id) JOIN call_edges AS e ON e.callee_function_id = "
+                                 "s.function_id WHERE f.name = 'recurse'")[0]
+    check(sums["whole"] >= sums["by_one"] > 0, f"all calls took as long as those by one caller: {sums}")
+
+
+def kill_recorder(sojourn, command, mode, database, is_time):
+    """Kills the recorder of a program and then the program. Returns the program's pid."""
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", *mode, "-o", database, "--", *command],
                                 env=sojourn.environment, stdout=subprocess.DEVNULL)
     wait_for("sums of what the open call has called", is_time)
     app, = children(recorder.pid)
@@ -199,6 +216,7 @@ def test(sojourn, arguments):
     loops(sojourn, arguments[0], ["--profile"])
     killed(sojourn, arguments[0])
     killed_profile(sojourn, arguments[0])
+    killed_in_recursion(sojourn, arguments[0])
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ LEFT JOIN of_edges AS e USING (session_id, function_id) WHERE e.calls IS NOT f.c
 UNION ALL
 SELECT 'calls by one caller took longer than all calls', function_id, e.longest_ns, f.total_ns FROM functions_of AS f
 JOIN of_edges AS e USING (session_id, function_id) WHERE e.longest_ns > f.total_ns
+AND (session_id, function_id) NOT IN (SELECT session_id, function_id FROM running)
 UNION ALL
 SELECT 'calls of a function differ from its single calls', function_id, f.calls, c.calls FROM functions_of AS f
 LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND coalesce(c.calls, 0) <> f.calls

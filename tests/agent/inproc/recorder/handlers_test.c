@@ -271,7 +271,9 @@ static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)
     assert_int_equal(run_in_child(record_behind_longjmp), 0);
 }
 
-typedef enum fork_way { FORK_ALONE, FORK_JOINS, FORK_CALLS, FORK_UNSEEN } fork_way;
+/* FORK_RESTARTS: the child joins, and leaves the slow path as the agent's restorer of signals
+ * does. */
+typedef enum fork_way { FORK_ALONE, FORK_JOINS, FORK_CALLS, FORK_RESTARTS, FORK_UNSEEN } fork_way;
 
 enum { SPACE_CALLS = 5 }; /* calls that find a slot without waiting */
 
@@ -291,11 +293,42 @@ static void join_as_child(void)
     CHECK(arena != NULL);
 }
 
+static bool joins(void)
+{
+    return forks_by == FORK_JOINS || forks_by == FORK_CALLS || forks_by == FORK_RESTARTS;
+}
+
+#if defined(__x86_64__)
+
+/* Makes the thread continue at the beginning of the slow path that the handler interrupted. Only
+ * the slow path's own frames count. */
+static void restart(void *interrupted)
+{
+    enum { PAGE = 4096, BELOW = 256, PUSHED = 8 };
+    ucontext_t *context = interrupted;
+    greg_t *registers = context->uc_mcontext.gregs;
+    const uint64_t sp = (uint64_t)registers[REG_RSP];
+    CHECK(!sj_recorder_must_restart(sp - PAGE, sp));
+    CHECK(sj_recorder_must_restart(sp, sp + PAGE));
+    registers[REG_RIP] = (greg_t)(uintptr_t)&sj_recorder_restart;
+    registers[REG_RSP] = (greg_t)(((sp - BELOW) & ~UINT64_C(15)) - PUSHED);
+}
+
+#else
+
+static void restart(void *interrupted)
+{
+    (void)interrupted;
+}
+
+#endif
+
 /* Forks in a handler that interrupts a wait. The child returns into its copy of the wait. The
  * parent's wait ends, too, because wait_ms becomes 0. */
-static void fork_in_wait(int number)
+static void fork_in_wait(int number, siginfo_t *info, void *context)
 {
     (void)number;
+    (void)info;
     if (forks_by == FORK_UNSEEN) {
         forked = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     } else {
@@ -312,12 +345,15 @@ static void fork_in_wait(int number)
     if (forks_by != FORK_UNSEEN) {
         sj_recorder_after_fork();
     }
-    if (forks_by == FORK_JOINS || forks_by == FORK_CALLS) {
+    if (joins()) {
         join_as_child();
     }
-    if (forks_by == FORK_CALLS) {
+    if (forks_by == FORK_CALLS || forks_by == FORK_RESTARTS) {
         call_times(SPACE_CALLS);
         made_at_fork -= SPACE_CALLS;
+    }
+    if (forks_by == FORK_RESTARTS) {
+        restart(context);
     }
 }
 
@@ -325,7 +361,7 @@ static void end_child(uint64_t calls)
 {
     CHECK(atomic_load(&sj_recorder.calling) == 0);
     CHECK(sj_recorder_self.busy == 0 && sj_recorder_self.wait_at == 0);
-    if (forks_by == FORK_JOINS || forks_by == FORK_CALLS) {
+    if (joins()) {
         CHECK(atomic_load(&((sj_arena_header *)arena)->drain_waiters) == 0);
         check_account(0, (tally){0}, calls - made_at_fork);
     }
@@ -338,7 +374,7 @@ static void fork_while_waiting(const char *directory, uint32_t chunks, uint64_t 
     int status = -1;
     pthread_t other;
     const pid_t tid = (pid_t)syscall(SYS_gettid);
-    const struct sigaction action = {.sa_handler = fork_in_wait};
+    const struct sigaction action = {.sa_sigaction = fork_in_wait, .sa_flags = SA_SIGINFO};
     const sj_arena_header *header;
     fork_directory = directory;
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
