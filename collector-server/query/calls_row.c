@@ -155,3 +155,21 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
     }
     return SJ_CALLS_NO_VALUE;
 }
+
+static void give_ending(sqlite3_context *context, int64_t ending)
+{
+    static const char *const names[] = {"returned", "unwound", "open",
+                                        "truncated", [SJ_NOT_ENDED] = "open"};
+    if (ending >= 0 && ending < (int64_t)(sizeof(names) / sizeof(names[0]))) {
+        sqlite3_result_text(context, names[ending], -1, SQLITE_STATIC);
+    }
+}
+
+void sj_calls_give(sqlite3_context *context, int column, int64_t value)
+{
+    if (column == SJ_CALLS_ENDING) {
+        give_ending(context, value);
+    } else if (value != SJ_CALLS_NO_VALUE) {
+        sqlite3_result_int64(context, value);
+    }
+}

@@ -687,15 +687,6 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     return start_scan(cursor, &filter, grouped);
 }
 
-static void give_ending(sqlite3_context *context, int64_t ending)
-{
-    static const char *const names[] = {"returned", "unwound", "open",
-                                        "truncated", [SJ_NOT_ENDED] = "open"};
-    if (ending >= 0 && ending < (int64_t)(sizeof(names) / sizeof(names[0]))) {
-        sqlite3_result_text(context, names[ending], -1, SQLITE_STATIC);
-    }
-}
-
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     calls_cursor *cursor = (calls_cursor *)base;
@@ -707,10 +698,8 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
                           : sj_calls_value(&cursor->at, cursor->row, column);
     if (given != NULL) {
         sqlite3_result_value(context, given);
-    } else if (column == SJ_CALLS_ENDING) {
-        give_ending(context, value);
-    } else if (value != SJ_CALLS_NO_VALUE) {
-        sqlite3_result_int64(context, value);
+    } else {
+        sj_calls_give(context, column, value);
     }
     return SQLITE_OK;
 }

@@ -1,5 +1,7 @@
 /* Design notes. Lists are read in the order of their blocks until all wanted calls are found. Most
- * calls end in the next block. The next search continues with the next list, so a scan reads each
+ * calls end in the next block. The first search of a stream stores no exits, because many cursors
+ * read one block: storing the 50,000 exits of a deep stack costs ten times as much as reading
+ * them. The next search continues with the next list, so a scan reads each
  * list once. A search for calls of an earlier block restarts at that block. A second such search
  * restarts at the first block: else, searches in descending order would read all lists each time.
  * Both statements read only the index blocks_late. */
@@ -153,6 +155,11 @@ int sj_late_exits_find(sj_late_exits *late, int64_t stream_id, const uint64_t *i
 {
     if (count == 0) {
         return SQLITE_OK;
+    }
+    if (!late->searched || late->searched_stream != stream_id) {
+        late->searched = true;
+        late->searched_stream = stream_id;
+        return search_lists(late, stream_id, indexes, count, found, context);
     }
     /* A list that has one of the calls belongs to a later block, whose first call is later. */
     const int64_t after = (int64_t)indexes[count - 1];

@@ -1,6 +1,7 @@
 /* Late exits: the ends of calls that were open at the end of their block. The block in which such a
- * call ended lists its end (deferred_exits.h). One stream's exits are kept in memory, so that a
- * cursor decodes each list once. A call that is in no list never ended. */
+ * call ended lists its end (deferred_exits.h). From the second search on, one stream's exits are
+ * kept in memory, so that a cursor decodes each list at most twice. A call that is in no list never
+ * ended. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 #define SJ_COLLECTOR_SERVER_QUERY_LATE_EXITS_H
 
@@ -19,7 +20,9 @@ typedef struct sj_late_exits {
     sqlite3_stmt *lists;  /* reads all lists of the stream, from a block on */
     sqlite3_stmt *search; /* reads the lists that may have a call of a range */
     int64_t stream_id;
-    int64_t first_call;  /* `lists` reads the lists of blocks whose first call is this or later */
+    int64_t first_call; /* `lists` reads the lists of blocks whose first call is this or later */
+    bool searched;      /* the first search, in `searched_stream`, was made */
+    int64_t searched_stream;
     bool started;        /* `lists` reads the lists of `stream_id` */
     bool complete;       /* every list from `first_call` on was read */
     bool full;           /* the stream has more than max_exits exits */

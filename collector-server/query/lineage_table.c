@@ -1,19 +1,16 @@
-/* The table functions descendants(call_id) and ancestors(call_id): all calls inside a call, and all
- * calls that contain a call. They read the table `calls` of the same connection and have its
- * columns.
+/* The table function descendants(call_id): all calls inside a call, with the columns of `calls`. It
+ * reads the table `calls` of the same connection.
  *
  * Design notes. Call ids number a stream's calls in the order of entry. So the descendants are the
- * next calls, up to the first one that is not deeper. Ancestors are read one by one, by their ids.
- */
+ * next calls, up to the first one that is not deeper. */
 #include "schema/queries/query/lineage_table.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
 typedef struct lineage_cursor {
     sqlite3_vtab_cursor base;
-    sqlite3_stmt *one;     /* reads a call by its id */
-    sqlite3_stmt *below;   /* reads the later calls of a stream */
-    sqlite3_stmt *current; /* the statement of the two that has the current row */
+    sqlite3_stmt *one;   /* reads the depth of a call */
+    sqlite3_stmt *below; /* reads the later calls of a stream */
     bool end;
     int64_t root_id; /* the argument: a call id */
     int64_t depth;   /* depth of that call */
@@ -21,7 +18,7 @@ typedef struct lineage_cursor {
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-    static const char one_sql[] = "SELECT * FROM calls WHERE call_id = ?1";
+    static const char one_sql[] = "SELECT depth FROM calls WHERE call_id = ?1";
     static const char below_sql[] =
         "SELECT * FROM calls WHERE call_id > ?1 AND call_id <= ?2 ORDER BY call_id";
     lineage_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
@@ -51,24 +48,6 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static bool is_ancestors(const lineage_cursor *cursor)
-{
-    return sj_table_of(&cursor->base)->kind->variant;
-}
-
-static int read_parent(lineage_cursor *cursor, bool has_parent, int64_t parent)
-{
-    sqlite3_reset(cursor->one);
-    if (!has_parent) {
-        cursor->end = true;
-        return SQLITE_OK;
-    }
-    sqlite3_bind_int64(cursor->one, 1, parent);
-    const int result = sqlite3_step(cursor->one);
-    cursor->end = result != SQLITE_ROW;
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
-}
-
 static int read_descendant(lineage_cursor *cursor)
 {
     const int result = sqlite3_step(cursor->below);
@@ -79,12 +58,7 @@ static int read_descendant(lineage_cursor *cursor)
 
 static int next_row(sqlite3_vtab_cursor *base)
 {
-    lineage_cursor *cursor = (lineage_cursor *)base;
-    if (!is_ancestors(cursor)) {
-        return read_descendant(cursor);
-    }
-    const bool has_parent = sqlite3_column_type(cursor->one, SJ_CALLS_PARENT_ID) != SQLITE_NULL;
-    return read_parent(cursor, has_parent, sqlite3_column_int64(cursor->one, SJ_CALLS_PARENT_ID));
+    return read_descendant((lineage_cursor *)base);
 }
 
 static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
@@ -104,12 +78,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         cursor->end = true;
         return result == SQLITE_DONE ? SQLITE_OK : result;
     }
-    if (is_ancestors(cursor)) {
-        cursor->current = cursor->one;
-        return next_row(base);
-    }
-    cursor->depth = sqlite3_column_int64(cursor->one, SJ_CALLS_DEPTH);
-    cursor->current = cursor->below;
+    cursor->depth = sqlite3_column_int64(cursor->one, 0);
     sqlite3_reset(cursor->one);
     sqlite3_bind_int64(cursor->below, 1, cursor->root_id);
     sqlite3_bind_int64(cursor->below, 2,
@@ -128,14 +97,14 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     if (column == SJ_CALLS_COLUMN_COUNT) {
         sqlite3_result_int64(context, cursor->root_id);
     } else {
-        sqlite3_result_value(context, sqlite3_column_value(cursor->current, column));
+        sqlite3_result_value(context, sqlite3_column_value(cursor->below, column));
     }
     return SQLITE_OK;
 }
 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
-    *rowid = sqlite3_column_int64(((lineage_cursor *)base)->current, SJ_CALLS_CALL_ID);
+    *rowid = sqlite3_column_int64(((lineage_cursor *)base)->below, SJ_CALLS_CALL_ID);
     return SQLITE_OK;
 }
 
@@ -150,14 +119,5 @@ int sj_register_lineage(sj_query_state *state)
                                         .required_count = 1,
                                         .rows = 10000,
                                         .cost = 40000};
-    static const sj_table_kind above = {.name = "ancestors",
-                                        .declaration = sj_lineage_ancestors_columns_sql,
-                                        .variant = true,
-                                        .first_argument = SJ_CALLS_COLUMN_COUNT,
-                                        .argument_count = 1,
-                                        .required_count = 1,
-                                        .rows = 20,
-                                        .cost = 20000};
-    const int result = sj_table_register(state, &below, &lineage_methods);
-    return result == SQLITE_OK ? sj_table_register(state, &above, &lineage_methods) : result;
+    return sj_table_register(state, &below, &lineage_methods);
 }

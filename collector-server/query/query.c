@@ -20,13 +20,13 @@ char *sj_query_read_warnings(sqlite3 *database)
 sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums, sj_error *error)
 {
     static int (*const registrations[])(sj_query_state *) = {
-        sj_register_warnings,    sj_register_calls,       sj_register_call_aggregate,
-        sj_register_lineage,     sj_register_trees,       sj_register_durations,
-        sj_register_histograms,  sj_register_diffs,       sj_register_histogram_table,
-        sj_register_percentiles, sj_register_demangle,    sj_register_coverage,
-        sj_register_statements,  sj_register_overlaps,    sj_register_call_groups,
-        sj_register_concurrency, sj_register_session_set, sj_register_open_paths,
-        sj_register_open_now,
+        sj_register_warnings,        sj_register_calls,       sj_register_call_aggregate,
+        sj_register_lineage,         sj_register_ancestors,   sj_register_trees,
+        sj_register_durations,       sj_register_histograms,  sj_register_diffs,
+        sj_register_histogram_table, sj_register_percentiles, sj_register_demangle,
+        sj_register_coverage,        sj_register_statements,  sj_register_overlaps,
+        sj_register_call_groups,     sj_register_concurrency, sj_register_session_set,
+        sj_register_open_paths,      sj_register_open_now,
     };
     sj_query_state *state = sqlite3_malloc(sizeof(*state));
     if (state == NULL) {

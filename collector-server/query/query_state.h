@@ -35,6 +35,7 @@ int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
 int sj_register_call_groups(sj_query_state *state);
 int sj_register_lineage(sj_query_state *state);
+int sj_register_ancestors(sj_query_state *state);
 int sj_register_trees(sj_query_state *state);
 int sj_register_statements(sj_query_state *state);
 int sj_register_concurrency(sj_query_state *state);

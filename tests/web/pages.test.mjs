@@ -100,11 +100,30 @@ test("a deep recursion says where each picture cuts it", async () => {
     await page.goto(new URL(`/sessions/${DEEP}?view=timeline`, base).href);
     const height = () => page.locator(".timeline .tracks > div").evaluate((all) => all.clientHeight);
     const levels = page.getByRole("button", { name: "All levels" });
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    const folded = await height();
+    assert.equal(await levels.count(), 0); // recursion is folded
+    await page.getByRole("button", { name: "Unfold recursion" }).click();
     await levels.waitFor();
     const before = await height();
+    assert.ok(before > folded + 40 * 18, `${folded} and ${before}`);
+    await openTwin(page);
+    const deepestShown = async () => Math.max(...(await texts(rowsOf(page, "Calls of the timeline"))).map((row) => Number(row[1])));
+    await comesTo(deepestShown, 59);
+    const box = await page.locator(".timeline canvas").boundingBox();
+    await page.mouse.click(box.x + box.width - 5, box.y + 300); // the scroll bar for levels
+    await page.waitForURL(/tops=/);
+    const top = Number(new URL(page.url()).searchParams.get("tops").split(":")[1]);
+    assert.ok(top > 10 && top < LEVELS - 90, String(top));
+    await comesTo(deepestShown, top + 59);
+    await page.keyboard.press("]");
+    await comesTo(deepestShown, top + 30 + 59);
+    for (let i = 0; i < LEVELS / 30; i++) {
+        await page.keyboard.press("]");
+    }
+    await comesTo(deepestShown, LEVELS + 1);
     await levels.click();
     await comesTo(async () => (await height()) - before, (LEVELS + 2 - 60) * 18);
-    await openTwin(page);
     const open = (await texts(rowsOf(page, "Calls of the timeline"))).filter((row) => row.at(-1) === "open");
     assert.ok(open.some((row) => row[2] === "main"));
     await page.close();

@@ -101,6 +101,22 @@ const points = (page, which) =>
 
 const drawn = (page) => page.locator(".timeline canvas:not(.stale)").waitFor();
 
+test("one request brings all tracks of a window", async () => {
+    const page = await openPage("/");
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.goto(new URL(`/sessions/${VALUED}?view=timeline`, base).href);
+    await drawn(page);
+    const ofTracks = () => asked.filter((path) => /\/(timeline|calls)$/.test(path)).length;
+    assert.equal(ofTracks(), 1, asked.join("\n"));
+    const zoomed = page.waitForResponse((response) => /\/timeline\?/.test(response.url()));
+    await page.keyboard.press("w");
+    await zoomed;
+    await drawn(page);
+    assert.equal(ofTracks(), 2, asked.join("\n"));
+    await page.close();
+});
+
 test("search fades what does not match, and gaps are hatched", async () => {
     const page = await openPage(`/sessions/${VALUED}?view=timeline`);
     await drawn(page);
@@ -132,10 +148,10 @@ test("calls whose times are not exact are striped, and said to be in the table",
     const call = await slowCall(VALUED);
     const page = await openPage("/");
     let flags = 0;
-    await page.route("**/api/v1/sessions/*/calls**", async (route) => {
+    await page.route("**/api/v1/sessions/*/timeline**", async (route) => {
         const response = await route.fetch();
         const answer = await response.json();
-        answer.rows.forEach((row) => (row[7] = flags));
+        answer.tracks?.forEach((track) => track.rows.forEach((row) => (row[7] = flags)));
         await route.fulfill({ response, json: answer });
     });
     const address = new URL(`/sessions/${VALUED}?view=timeline&from=${call.start_ns}&to=${call.start_ns + call.duration_ns}`, base).href;
@@ -373,9 +389,9 @@ test("a click on a bar of many calls selects the first of them, and does not zoo
     const [{ stream }] = await sql(`SELECT s.stream_id AS stream FROM streams s JOIN threads t USING (thread_id)
         WHERE s.session_id = ${VALUED} AND t.is_main`);
     const page = await openPage("/");
-    const answered = page.waitForResponse((response) => response.url().includes(`/calls?stream=${stream}&`));
+    const answered = page.waitForResponse((response) => /\/timeline\?.*calls=/.test(response.url()));
     await page.goto(new URL(`/sessions/${VALUED}?view=timeline`, base).href);
-    const { rows } = await (await answered).json();
+    const { rows } = (await (await answered).json()).tracks.find((track) => track.stream_id === String(stream));
     const merged = rows.filter((row) => row[8] > 1).sort((one, other) => other[4] - other[3] - (one[4] - one[3]))[0];
     const box = await placeOf(page);
     const all = await windowOf(page);

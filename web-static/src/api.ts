@@ -24,7 +24,6 @@ export type TreePage = Omit<Answers["get /api/v1/sessions/{id}/call-tree"], "ite
     focus?: PathNode[]; // only if the request asked for a path
 };
 export type GapRow = Rows<"get /api/v1/sessions/{id}/gaps">;
-export type TimelineAnswer = Answers["get /api/v1/sessions/{id}/timeline"];
 export type TimelineStep = TimelineAnswer["items"][number];
 export type TimelinePath = TimelineAnswer["paths"][number];
 export type UnhookedRow = Rows<"get /api/v1/sessions/{id}/unhooked">;
@@ -75,9 +74,15 @@ export type SqlAnswer = Answers["get /api/v1/sql"]; // integers above 2^53 are d
 
 export type ShippedQuery = Rows<"get /api/v1/queries">; // each parameter is "NAME = DEFAULT | meaning"
 
-export type CallsAnswer = Omit<Answers["get /api/v1/sessions/{id}/calls"], "rows"> & {
-    rows: [string, string, number, number, number | null, number | null, boolean, number, number, boolean][];
-};
+type TimelineReply = Answers["get /api/v1/sessions/{id}/timeline"];
+
+// One bar: call, function, depth, start, end, self, is unwound, flags, calls, is open, levels, row.
+export type CallRow = [string, string, number, number, number | null, number | null, boolean, number, number, boolean, number, number];
+
+export type CallsOfStream = Omit<TimelineReply["tracks"][number], "rows"> & { rows: CallRow[] };
+
+// The steps of a timeline, and the single calls of the streams that the request names.
+export type TimelineAnswer = Omit<TimelineReply, "tracks"> & { tracks: CallsOfStream[] };
 
 // Runs one SQL statement. `values` are its parameters.
 export function askSql(
@@ -146,8 +151,6 @@ export const api = {
     checkPolicy: (policy: unknown) =>
         post<Answers["post /api/v1/policies"]>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),
-    calls: (id: string, parameters: Parameters, signal?: AbortSignal) =>
-        get<CallsAnswer>(`sessions/${id}/calls`, parameters, signal),
     sessions: (filters: Record<string, string>, before?: string) =>
         get<SessionPage>("sessions", { ...filters, before }),
     facets: (filters: Record<string, string>, signal?: AbortSignal) =>

@@ -20,6 +20,7 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "W S, wheel, two fingers", does: "zoom in and out", where: "Timeline" },
     { keys: "A D, ← →, drag", does: "move in time", where: "Timeline" },
     { keys: "↑ ↓, drag, Shift wheel", does: "scroll the threads", where: "Timeline" },
+    { keys: "[ ], Alt wheel, the bar on the right", does: "scroll the levels of a deep thread", where: "Timeline" },
     { keys: "F, Home", does: "show the selected call or time, or everything", where: "Timeline" },
     { keys: "R", does: "select the time of the selected call, or of the window", where: "Timeline" },
     { keys: "Shift drag, drag on the ruler", does: "select a time", where: "Timeline" },

@@ -1,8 +1,10 @@
 -- Statements of http/route_timeline.c.
 
 -- name: timeline_steps
+-- ?6: a JSON array of stream ids, or NULL for all streams.
 WITH RECURSIVE levels(stream_id, level) AS ( SELECT s.stream_id, (SELECT max(t.level) FROM timeline AS t
-    WHERE t.stream_id = s.stream_id) FROM streams AS s WHERE s.session_id = ?1 UNION ALL SELECT l.stream_id,
+    WHERE t.stream_id = s.stream_id) FROM streams AS s WHERE s.session_id = ?1
+    AND (?6 IS NULL OR s.stream_id IN (SELECT value FROM json_each(?6))) UNION ALL SELECT l.stream_id,
     (SELECT max(t.level) FROM timeline AS t WHERE t.stream_id = l.stream_id AND t.level < l.level)
     FROM levels AS l WHERE l.level IS NOT NULL), counted AS (SELECT l.stream_id, l.level, (SELECT count(*)
     FROM (SELECT 1 FROM timeline AS t WHERE t.stream_id = l.stream_id AND t.level = l.level

@@ -386,7 +386,7 @@ function prepareView(id: string): Promise<Overview> {
     lazyViews[view]?.prepare();
     if (view === "timeline") {
         const changes = (changeOf.value[id] ?? 0) + resyncs.value;
-        prepareTimeline(id, changes, parameters.get("from") === null);
+        prepareTimeline(id, changes);
     }
     return api.overview(id);
 }

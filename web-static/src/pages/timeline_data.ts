@@ -2,18 +2,17 @@
 // bars show which calls were open at the start of each stored step.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
-import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
+import { api, type CallRow, type CallsOfStream, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
-import { counted, fileName } from "../format";
-import { route } from "../router";
+import { count, counted, fileName } from "../format";
+import { route, setParameters } from "../router";
 
-// If a stream has more calls in the window, its bars are made from steps.
-const CALLS_MAX = 250000;
 const STREAM_LIMITS = { rows: 5000 };
 const ROWS_MAX = 60; // the most rows of a track, so that a deep track does not hide the others
-const ALL_ROWS_MAX = 4096; // the server's answer has no deeper calls
+const ALL_ROWS_MAX = 4096; // the server's answer has no more rows
+const STREAMS_MAX = 100; // the most streams of one request
 
 export interface Stream {
     session_id: number;
@@ -82,6 +81,8 @@ export interface Mark {
 export interface CallBar extends Bar {
     call: string; // call_id of the first call; "" if the bar is made from steps
     function: string; // function_id
+    depth: number; // `row` counts from the first drawn row of the track
+    folded: number; // levels of recursion that the bar holds; 1: none is folded
     self: number | null;
     isSelfEstimate: boolean;
     flags: number;
@@ -94,8 +95,10 @@ export interface Track {
     bars: CallBar[];
     isCalls: boolean; // false if the bars are made from steps
     calls: number; // calls that began in the window, or in the steps that overlap it
+    top: number; // the first row that is drawn
     rows: number; // rows that are drawn
-    levels: number; // depth of the deepest call, plus one
+    levels: number; // rows that all calls need
+    isFolded: boolean; // recursion is folded
     problem: string;
     truncated: boolean; // the answer was cut: it has not all bars
 }
@@ -108,10 +111,33 @@ function mostRows(): number {
     return showsAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
 }
 
+export function foldsRecursion(): boolean {
+    return route.value.parameters.get("recursion") !== "all";
+}
+
+// Reads the first drawn rows of streams from the address: stream:row,stream:row.
+function topsInAddress(): Map<string, number> {
+    const parts = (route.value.parameters.get("tops") ?? "").split(",").map((part) => part.split(":"));
+    return new Map(parts.filter(([id, row]) => /^\d{1,18}$/.test(id ?? "") && /^\d{1,9}$/.test(row ?? "")).map(([id, row]) => [id!, Number(row)]));
+}
+
+// Draws a track from a row on, or from the last row that leaves no empty rows.
+export function setTop({ stream, levels, rows }: Track, row: number): void {
+    const tops = topsInAddress();
+    tops.set(String(stream.stream_id), Math.max(0, Math.min(Math.round(row), levels - rows)));
+    setParameters({ tops: [...tops].filter(([, top]) => top > 0).map((pair) => pair.join(":")).join(",") }, true);
+}
+
+// Scrolls the levels of a track.
+export function scrollLevels(track: Track, rows: number): void {
+    setTop(track, (topsInAddress().get(String(track.stream.stream_id)) ?? 0) + rows);
+}
+
 // Says what part of a track is not drawn.
-export function cutOf({ levels, rows, truncated }: Track): string {
-    const deeper = levels > rows ? `  ▼ ${counted(levels - rows, "deeper level")} not drawn` : "";
-    return truncated ? `${deeper}  ▲ too many calls: some are not drawn; zoom in` : deeper;
+export function cutOf({ top, levels, rows, truncated, isFolded }: Track): string {
+    const folded = isFolded ? "  ↻ recursion is folded" : "";
+    const part = levels > rows ? `${folded}  ▼ levels ${count(top + 1)} to ${count(Math.min(levels, top + rows))} of ${count(levels)}` : folded;
+    return truncated ? `${part}  ▲ too many calls: some are not drawn; zoom in` : part;
 }
 
 export function trackName(stream: Stream): string {
@@ -136,19 +162,27 @@ export function useStreams(id: string, changes: number) {
     return { streams: known, bounds, problem: answer.problem };
 }
 
+function labelOf(name: string, calls: number, levels: number): string {
+    const deep = levels > 1 ? ` ↻ ${counted(levels, "level")}` : "";
+    return calls > 1 ? `${counted(calls, "call")}, first ${name}${deep}` : `${name}${deep}`;
+}
+
 // Makes a bar from a row of the server's answer. A row may be several short calls.
-function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): CallBar {
-    const [call, fn, depth, start, end, self, isUnwound, flags, count, isOpen] = row;
+function callBar(answer: TimelineAnswer, cells: CallRow, top: number, to: number): CallBar {
+    const [call, fn, depth, start, end, self, isUnwound, flags, calls, isOpen, folded, row] = cells;
     const name = answer.functions[fn] || `function ${fn}`;
     return {
         left: start,
         right: end ?? to,
-        row: depth,
+        row: row - top,
         name,
-        ...(count > 1 ? { label: `${count} calls, first ${name}`, count } : {}),
+        ...(calls > 1 || folded > 1 ? { label: labelOf(name, calls, folded) } : {}),
+        ...(calls > 1 ? { count: calls } : {}),
         striped: (flags & 15) !== 0,
         call,
         function: fn,
+        depth,
+        folded,
         self,
         isSelfEstimate: isUntimed(flags) || answer.calls_counted.includes(fn),
         flags,
@@ -162,6 +196,13 @@ interface PathFrame {
     name: string;
     path_id: string;
     depth: number;
+    row: number; // counts from the first drawn row
+}
+
+// The rows of a track that are drawn from steps.
+interface Rows {
+    top: number;
+    folds: boolean;
 }
 
 // The stacks of call paths that were open at the start of a step.
@@ -174,37 +215,53 @@ class Frames {
         this.paths = new Map(paths.map((path) => [path.path_id, path]));
     }
 
-    of(leaf: string): PathFrame[] {
-        const known = this.known.get(leaf);
+    private stackOf(leaf: string): TimelinePath[] {
+        const stack: TimelinePath[] = [];
+        for (let path = this.paths.get(leaf); path; path = this.paths.get(path.parent_path_id ?? "")) {
+            stack.push(path);
+        }
+        return stack.reverse();
+    }
+
+    // Returns the paths that have rows. Folded, a function that calls itself has one.
+    private rowsOf(leaf: string, folds: boolean): TimelinePath[] {
+        const stack = this.stackOf(leaf);
+        return folds ? stack.filter((path, at) => at === 0 || path.function_id !== stack[at - 1]!.function_id) : stack;
+    }
+
+    of(leaf: string, { top, folds }: Rows): PathFrame[] {
+        const key = `${leaf} ${top} ${folds}`;
+        const known = this.known.get(key);
         if (known) {
             return known;
         }
-        const found: PathFrame[] = [];
-        for (let path = this.paths.get(leaf); path; path = this.paths.get(path.parent_path_id ?? "")) {
-            const name = path.function ?? `function ${path.function_id}`;
-            if (path.depth < this.most) {
-                found.push({ function_id: path.function_id, name, path_id: path.path_id, depth: path.depth });
-            }
-        }
-        this.known.set(leaf, found);
+        const found = this.rowsOf(leaf, folds)
+            .slice(top, top + this.most)
+            .map((path, row) => ({
+                function_id: path.function_id,
+                name: path.function ?? `function ${path.function_id}`,
+                path_id: path.path_id,
+                depth: path.depth,
+                row,
+            }));
+        this.known.set(key, found);
         return found;
     }
 
-    levelsOf(leaf: string): number {
-        return (this.paths.get(leaf)?.depth ?? 0) + 1;
+    levelsOf(leaf: string, folds: boolean): number {
+        return folds ? this.rowsOf(leaf, true).length : (this.paths.get(leaf)?.depth ?? 0) + 1;
     }
 }
 
-// Makes bars from steps. Neighbouring steps with the same path at the same depth become one bar.
-function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
+// Makes bars from steps. Neighbouring steps with the same path in the same row become one bar.
+function stepBars(steps: TimelineStep[], frames: Frames, rows: Rows): CallBar[] {
     const bars: CallBar[] = [];
     const open: ({ path: string; bar: CallBar } | undefined)[] = [];
     for (const step of steps) {
-        const stack = frames.of(step.path_id ?? "");
-        const at = new Map(stack.map((frame) => [frame.depth, frame]));
-        for (let depth = 0; depth < Math.max(open.length, stack.length); depth++) {
-            const frame = at.get(depth);
-            const before = open[depth];
+        const stack = frames.of(step.path_id ?? "", rows);
+        for (let row = 0; row < Math.max(open.length, stack.length); row++) {
+            const frame = stack[row];
+            const before = open[row];
             if (frame && before?.path === frame.path_id) {
                 before.bar.right = step.end_ns;
                 before.bar.count = (before.bar.count ?? 0) + step.steps;
@@ -212,11 +269,13 @@ function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
                 const bar: CallBar = {
                     left: step.start_ns,
                     right: step.end_ns,
-                    row: depth,
+                    row,
                     name: frame.name,
                     count: step.steps,
                     call: "",
                     function: frame.function_id,
+                    depth: frame.depth,
+                    folded: 1,
                     self: null,
                     isSelfEstimate: false,
                     flags: 0,
@@ -224,18 +283,13 @@ function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
                     isUnwound: false,
                 };
                 bars.push(bar);
-                open[depth] = { path: frame.path_id, bar };
+                open[row] = { path: frame.path_id, bar };
             } else {
-                open[depth] = undefined;
+                open[row] = undefined;
             }
         }
     }
     return bars;
-}
-
-interface Steps {
-    steps: Map<number, TimelineStep[]>;
-    frames: Frames;
 }
 
 // Counts the calls of the steps that overlap the window.
@@ -255,84 +309,45 @@ export function quantised(view: Window): Window {
 }
 
 const STEPS_MAX = 1200; // the most steps of a stream
-let whole: { id: string; answer: Promise<TimelineAnswer> } | null = null;
 
-// Starts to load the first data of a timeline while the code of its page is still loading.
-export function prepareTimeline(id: string, changes: number, isWhole: boolean): void {
+// Starts to load the streams of a timeline while the code of its page is still loading.
+export function prepareTimeline(id: string, changes: number): void {
     prepareSql(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
-    whole = isWhole ? { id, answer: api.timeline(id, { width: STEPS_MAX }) } : null;
-    whole?.answer.catch(() => (whole = null));
 }
 
-// Returns the answer that prepareTimeline requested, if it is of this session and the window shows
-// everything. It can be used only once.
-function claimWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
-    const prepared = whole;
-    whole = null;
-    return prepared?.id === id && view.from <= bounds.from && view.to >= bounds.to ? prepared.answer : null;
+// Fills a track with the calls of its stream.
+function addCalls(track: Track, answer: TimelineAnswer, calls: CallsOfStream, view: Window): void {
+    const to = track.stream.to_ns ?? view.to;
+    track.isCalls = true;
+    track.truncated = calls.truncated;
+    track.isFolded = calls.is_folded;
+    track.problem = answer.warnings ? "  ▲ a block cannot be read: calls are missing here" : "";
+    track.bars = calls.rows.map((row) => callBar(answer, row, track.top, to));
+    track.calls = calls.rows.reduce((sum, row) => sum + (row[3] >= view.from && row[3] <= view.to ? row[8] : 0), 0);
+    track.levels = Math.max(1, calls.levels);
 }
 
-async function loadSteps(id: string, view: Window, bounds: Window, width: number, signal: AbortSignal): Promise<Steps> {
-    const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, STEPS_MAX) };
-    const answer = await (claimWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
-    const steps = new Map<number, TimelineStep[]>();
-    for (const step of answer.items) {
-        const stream = Number(step.stream_id);
-        steps.get(stream)?.push(step) ?? steps.set(stream, [step]);
-    }
-    return { steps, frames: new Frames(answer.paths) };
+// Fills a track with the steps of a stream that has too many calls.
+function addSteps(track: Track, steps: TimelineStep[], frames: Frames, view: Window): void {
+    const most = (folds: boolean) => steps.reduce((deepest, step) => Math.max(deepest, frames.levelsOf(step.path_id ?? "", folds)), 1);
+    track.isFolded = foldsRecursion() && most(false) > mostRows();
+    track.bars = stepBars(steps, frames, { top: track.top, folds: track.isFolded });
+    track.calls = inWindow(steps, view);
+    track.levels = most(track.isFolded);
 }
 
-// Loads the calls of a stream. If there are too many, makes bars from the steps.
-async function loadTrack(
-    id: string,
-    stream: Stream,
-    view: Window,
-    width: number,
-    all: Steps,
-    signal: AbortSignal,
-): Promise<Track> {
-    const steps = all.steps.get(stream.stream_id) ?? [];
-    const inSteps = inWindow(steps, view);
-    const track: Track = {
-        stream,
-        bars: [],
-        isCalls: false,
-        calls: inSteps,
-        rows: 1,
-        levels: 1,
-        problem: "",
-        truncated: false,
-    };
-    if (stream.from_ns! > view.to || stream.to_ns! < view.from) {
-        return { ...track, isCalls: true };
+// Makes the track of a stream from the server's answer.
+function trackOf(stream: Stream, answer: TimelineAnswer, frames: Frames, view: Window, top: number): Track {
+    const track: Track = { ...withoutBars(stream, ""), top, isCalls: false };
+    const id = String(stream.stream_id);
+    const calls = answer.tracks.find((one) => one.stream_id === id);
+    if (calls && !calls.is_too_many) {
+        addCalls(track, answer, calls, view);
+    } else {
+        addSteps(track, answer.items.filter((step) => step.stream_id === id), frames, view);
     }
-    if (inSteps <= CALLS_MAX) {
-        const parameters = { stream: stream.stream_id, from_ns: view.from, to_ns: view.to, width };
-        const answer = await api.calls(id, parameters, signal);
-        if (!answer.is_too_many) {
-            track.isCalls = true;
-            track.truncated = answer.truncated;
-            track.problem = answer.warnings ? "  ▲ a block cannot be read: calls are missing here" : "";
-            track.bars = answer.rows.map((row) => callBar(answer, row, stream.to_ns ?? view.to));
-            track.calls = answer.rows.reduce(
-                (sum, row) => sum + (row[3] >= view.from && row[3] <= view.to ? row[8] : 0),
-                0,
-            );
-        }
-    }
-    if (!track.isCalls) {
-        track.bars = stepBars(steps, all.frames);
-    }
-    const levels = track.isCalls ? track.bars.map((bar) => bar.row + 1) : steps.map((step) => all.frames.levelsOf(step.path_id ?? ""));
-    track.levels = levels.reduce((most, level) => Math.max(most, level), 1);
-    track.rows = Math.min(mostRows(), track.levels);
+    track.rows = Math.max(1, Math.min(mostRows(), track.levels - top));
     return track;
-}
-
-export interface Tracks {
-    view: Window; // the window that the tracks were loaded for
-    tracks: Track[];
 }
 
 // A session on a timeline. Its time 0 is the timeline's time `offset`.
@@ -345,13 +360,40 @@ export interface Placed {
 
 // Returns a track without bars: its session has no calls in the window, or the request has failed.
 function withoutBars(stream: Stream, problem: string): Track {
-    return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, levels: 1, problem, truncated: false };
+    return { stream, bars: [], isCalls: problem === "", calls: 0, top: 0, rows: 1, levels: 1, isFolded: false, problem, truncated: false };
 }
 
 // Moves the bars of a track by `offset` ns.
 function moved(track: Track, offset: number): Track {
     const bars = track.bars.map((bar) => ({ ...bar, left: bar.left + offset, right: bar.right + offset }));
     return offset === 0 ? track : { ...track, bars };
+}
+
+// Loads some tracks of a session with one request. `view` is in the session's time.
+async function loadStreams(id: string, streams: readonly Stream[], view: Window, width: number, signal: AbortSignal): Promise<Track[]> {
+    const tops = topsInAddress();
+    const topOf = (stream: Stream) => tops.get(String(stream.stream_id)) ?? 0;
+    const answer = await api.timeline(
+        id,
+        {
+            from_ns: view.from,
+            to_ns: view.to,
+            width: Math.min(width, STEPS_MAX),
+            rows: mostRows(),
+            fold: foldsRecursion() ? 1 : 0,
+            calls: streams.map((stream) => `${stream.stream_id}@${topOf(stream)}`).join(),
+        },
+        signal,
+    );
+    const frames = new Frames(answer.paths);
+    return streams.map((stream) => trackOf(stream, answer, frames, view, topOf(stream)));
+}
+
+// Returns the tracks of streams that have no calls in the window, and loads the others.
+async function loadInWindow(id: string, streams: readonly Stream[], view: Window, width: number, signal: AbortSignal): Promise<Track[]> {
+    const inside = streams.filter((stream) => stream.from_ns! <= view.to && stream.to_ns! >= view.from);
+    const loaded = inside.length > 0 ? await loadStreams(id, inside, view, width, signal) : [];
+    return streams.map((stream) => loaded.find((track) => track.stream === stream) ?? withoutBars(stream, ""));
 }
 
 // Loads the tracks of a session. `view` and the result are in the timeline's time.
@@ -361,16 +403,18 @@ async function loadPlaced(placed: Placed, view: Window, width: number, signal: A
     if (own.to < bounds.from || own.from > bounds.to) {
         return streams.map((stream) => withoutBars(stream, ""));
     }
-    const all = await loadSteps(id, own, bounds, width, signal);
-    const tracks = streams.map((stream) =>
-        loadTrack(id, stream, own, width, all, signal).catch((failure: Error): Track => {
-            if (signal.aborted) {
-                throw failure;
-            }
-            return withoutBars(stream, failure.message);
-        }),
+    const parts = Array.from({ length: Math.ceil(streams.length / STREAMS_MAX) }, (_, at) => streams.slice(at * STREAMS_MAX, (at + 1) * STREAMS_MAX));
+    const loaded = await Promise.all(
+        parts.map((part) =>
+            loadInWindow(id, part, own, width, signal).catch((failure: Error): Track[] => {
+                if (signal.aborted) {
+                    throw failure;
+                }
+                return part.map((stream) => withoutBars(stream, failure.message));
+            }),
+        ),
     );
-    return (await Promise.all(tracks)).map((track) => moved(track, offset));
+    return loaded.flat().map((track) => moved(track, offset));
 }
 
 export interface Tracks {
@@ -415,7 +459,7 @@ export function useTracks(sessions: readonly Placed[], view: Window | null, widt
     const places = sessions.map(({ id, offset }) => `${id}@${offset}`).join(" ");
     const ids = sessions.map(({ id, offset, streams }) => `${id}@${offset}:${streams.map((stream) => stream.stream_id).join()}`).join(" ");
     const isAny = sessions.some(({ streams }) => streams.length > 0);
-    const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${mostRows()} ${ids}` : "";
+    const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${mostRows()} ${foldsRecursion()} ${[...topsInAddress()]} ${ids}` : "";
     const late = useDelayed({ key, places, sessions, window: wide, width }, 40);
     const answer = useAnswer(late.key, (signal) => loadTracks(late.sessions, late.window!, late.width, signal), late.places);
     const isPlaced = late.places === places;

@@ -71,6 +71,50 @@ export function hitOf(picture: Picture, x: number, y: number): Hit | null {
     return { track: found.track, bar: barAt(bars, axis, x, y) };
 }
 
+const BAR_WIDTH = 12; // the width of the scroll bar for the levels of a deep track
+const THUMB_LEAST = 12;
+
+interface LevelBar {
+    track: Track;
+    top: number; // y of its upper end
+    height: number;
+    thumb: { top: number; height: number };
+}
+
+function levelBarOf({ track, top }: Place): LevelBar | null {
+    if (track.levels <= track.rows) {
+        return null;
+    }
+    const height = track.rows * ROW;
+    const thumb = Math.min(height, Math.max(THUMB_LEAST, (height * track.rows) / track.levels));
+    const share = track.top / Math.max(1, track.levels - track.rows);
+    return { track, top, height, thumb: { top: top + (height - thumb) * Math.min(1, share), height: thumb } };
+}
+
+// Returns the scroll bar for levels at a point, or null.
+export function levelBarAt(picture: Picture, x: number, y: number): LevelBar | null {
+    const hit = x >= picture.width - BAR_WIDTH ? hitOf(picture, x, y) : null;
+    const place = hit && placesOf(picture).find(({ track }) => track === hit.track);
+    return place ? levelBarOf(place) : null;
+}
+
+// Returns the first row of a track whose thumb has its middle at y.
+export function rowAt({ track, top, height, thumb }: LevelBar, y: number): number {
+    const room = Math.max(1, height - thumb.height);
+    return ((y - top - thumb.height / 2) / room) * (track.levels - track.rows);
+}
+
+function drawLevelBar(context: CanvasRenderingContext2D, picture: Picture, place: Place, colours: Colours): void {
+    const bar = levelBarOf(place);
+    if (bar) {
+        const left = picture.width - BAR_WIDTH;
+        context.fillStyle = colours.line;
+        context.fillRect(left, bar.top, BAR_WIDTH, bar.height);
+        context.fillStyle = colours.accent;
+        context.fillRect(left + 2, bar.thumb.top, BAR_WIDTH - 4, bar.thumb.height);
+    }
+}
+
 export interface Colours {
     text: string;
     dim: string;
@@ -203,6 +247,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture, colour
         belowLine(context, place.least, () => {
             drawGaps(context, picture, place);
             drawHead(context, picture, place, colours);
+            drawLevelBar(context, picture, place, colours);
         });
     }
     if (picture.pinned > 0) {

@@ -4,13 +4,15 @@
 import { useRef } from "preact/hooks";
 import type { Window } from "../canvas/scale";
 import { setParameters } from "../router";
-import { type Hit, hitOf, type Picture, RULER } from "./timeline_draw";
+import { scrollLevels, setTop } from "./timeline_data";
+import { type Hit, hitOf, levelBarAt, type Picture, rowAt, RULER } from "./timeline_draw";
 import type { Show } from "./timeline_view";
 
 const CLICK_PIXELS = 3; // a press that moves no farther is a click
 const NOTCH_PIXELS = 300; // so much wheel doubles the window or halves it
 const PINCH_PIXELS = 100; // the same for the pinch of a touchpad, which sends small steps
 const WHEEL_MAX = 200; // the most pixels that one event counts
+const WHEEL_LEVELS = 10; // rows that a notch of the wheel with Alt scrolls the levels of a track
 const LINE_PIXELS = 33; // a line of a wheel that counts lines
 
 interface Point {
@@ -23,6 +25,7 @@ interface Press extends Point {
     view: Window;
     scroll: number;
     selects: boolean;
+    levels: ReturnType<typeof levelBarAt>; // the scroll bar for levels that is dragged
     hasMoved: boolean;
 }
 
@@ -74,12 +77,15 @@ function pinch({ picture, show }: Surface, view: Window, before: readonly Point[
     show(time - (middle(now) / picture.width) * length, length);
 }
 
-// Zooms. With Shift, it scrolls the tracks. A sideways movement moves in time.
+// Zooms. With Shift, it scrolls the tracks, with Alt the levels of one track. A sideways movement moves in time.
 function onWheel(surface: Surface, event: WheelEvent): void {
     const { picture, show, box } = surface;
     const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1;
     event.preventDefault();
-    if (event.shiftKey) {
+    const deep = event.altKey ? hitOf(picture, event.offsetX, event.offsetY)?.track : undefined;
+    if (deep) {
+        scrollLevels(deep, Math.sign(event.deltaY) * WHEEL_LEVELS);
+    } else if (event.shiftKey) {
         box.current!.scrollTop += (event.deltaY || event.deltaX) * unit; // some browsers turn the axis with Shift
     } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         show(timeAt(picture, event.deltaX * unit), lengthOf(picture.view));
@@ -92,6 +98,10 @@ function onWheel(surface: Surface, event: WheelEvent): void {
 // Selects a time, or moves the window and scrolls, as far as the pointer has moved.
 function drag(surface: Surface, start: Press, event: PointerEvent): void {
     const { picture, show, setBand, box } = surface;
+    if (start.levels) {
+        setTop(start.levels.track, rowAt(start.levels, event.offsetY));
+        return;
+    }
     start.hasMoved ||= Math.hypot(event.offsetX - start.x, event.offsetY - start.y) > CLICK_PIXELS;
     if (!start.hasMoved) {
         return;
@@ -155,7 +165,11 @@ export function useGestures(surface: Surface) {
             fingers.put(event, picture.view);
             canvas.current!.setPointerCapture(event.pointerId);
             const selects = event.shiftKey || event.offsetY < RULER;
-            const start = { x: event.offsetX, y: event.offsetY, view: picture.view };
+            const levels = levelBarAt(picture, event.offsetX, event.offsetY);
+            const start = { x: event.offsetX, y: event.offsetY, view: picture.view, levels };
+            if (levels) {
+                setTop(levels.track, rowAt(levels, event.offsetY));
+            }
             press.current = fingers.count > 1 ? null : { ...start, scroll: picture.scroll, selects, hasMoved: false };
         },
         onPointerMove: (event: PointerEvent) => {
@@ -172,7 +186,7 @@ export function useGestures(surface: Surface) {
             if (start?.hasMoved && start.selects) {
                 const { from, to } = bandOf(picture, start.x, event.offsetX);
                 setParameters({ area: `${from}-${to}`, call: "" });
-            } else if (start && !start.hasMoved) {
+            } else if (start && !start.hasMoved && !start.levels) {
                 const hit = hitAt(event);
                 setHit(hit, event);
                 setParameters({ call: hit?.bar?.call ?? "" });

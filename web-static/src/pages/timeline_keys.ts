@@ -2,6 +2,7 @@
 // on the keyboard.
 import type { Window } from "../canvas/scale";
 import { setParameters } from "../router";
+import { scrollLevels } from "./timeline_data";
 import type { Picture } from "./timeline_draw";
 import type { Show } from "./timeline_view";
 
@@ -34,6 +35,12 @@ function selectTime({ picture }: Keyed): void {
     setParameters({ area: `${Math.max(0, Math.round(from))}-${Math.round(to) + (chosen ? 1 : 0)}` });
 }
 
+// Scrolls the levels of each deep track by half of its rows.
+function scrollDeep({ picture }: Keyed, direction: number): void {
+    const deep = picture.tracks.filter((track) => track.levels > track.rows || track.top > 0);
+    deep.forEach((track) => scrollLevels(track, (direction * track.rows) / 2));
+}
+
 // Returns what a key does, or null. Arrows and Home act only if nothing else has the focus, because
 // tables and lists use them.
 function actionOf(event: KeyboardEvent, isFree: boolean, keyed: Keyed): (() => void) | null {
@@ -48,6 +55,8 @@ function actionOf(event: KeyboardEvent, isFree: boolean, keyed: Keyed): (() => v
         KeyD: move(1 / 4),
         KeyF: () => fit(keyed),
         KeyR: () => selectTime(keyed),
+        BracketLeft: () => scrollDeep(keyed, -1),
+        BracketRight: () => scrollDeep(keyed, 1),
         Escape: keyed.clear,
     };
     const others: Record<string, () => void> = {

@@ -43,9 +43,9 @@ function describeBar(bar: CallBar): string {
         return `${bar.name} was open at the start of ${counted(bar.count ?? 1, "step")}; zoom in for its calls`;
     }
     if (bar.count) {
-        return `${counted(bar.count, "call")} at depth ${bar.row} within ${tookOf(bar)}, the first of ${bar.name}`;
+        return `${counted(bar.count, "call")} at depth ${bar.depth} within ${tookOf(bar)}, the first of ${bar.name}`;
     }
-    return `${bar.name}, ${tookOf(bar)}, at ${estimated(bar.left, isUntimed(bar.flags))}, depth ${bar.row}`;
+    return `${bar.name}, ${tookOf(bar)}, at ${estimated(bar.left, isUntimed(bar.flags))}, depth ${bar.depth}${bar.folded > 1 ? `, ${counted(bar.folded, "level")} of recursion folded` : ""}`;
 }
 
 // The line below the canvas: the call under the pointer, else the visible window.

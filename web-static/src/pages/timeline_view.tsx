@@ -8,7 +8,7 @@ import { compact, count, counted } from "../format";
 import { route, setParameters } from "../router";
 import { RowTable } from "../widgets/panel";
 import { Time } from "../widgets/small";
-import { type CallBar, showsAllLevels, type Stream, type Track, trackName } from "./timeline_data";
+import { type CallBar, foldsRecursion, showsAllLevels, type Stream, type Track, trackName } from "./timeline_data";
 
 const TWIN_ROWS = 200;
 const TWIN_ROWS_OF_TRACK = 20; // at least
@@ -96,7 +96,7 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                 rows={rows}
                 columns={[
                     { title: "Thread", cell: ({ track }) => trackName(track.stream) },
-                    { title: "Depth", number: true, cell: ({ bar }) => bar.row },
+                    { title: "Depth", number: true, cell: ({ bar }) => bar.depth },
                     { title: "Function", mono: true, cell: ({ bar }) => bar.name },
                     { title: "From", number: true, cell: ({ bar }) => time(bar, bar.left) },
                     {
@@ -140,9 +140,35 @@ export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned
     return { tracks: [...first, ...tracks.filter((track) => !isPinned(track))], pinned: first.length };
 }
 
+// Buttons for deep tracks.
+export function Levels({ tracks }: { tracks: readonly Track[] }) {
+    return (
+        <>
+            <AllLevels tracks={tracks} />
+            <Recursion tracks={tracks} />
+        </>
+    );
+}
+
+// A button that shows each level of recursion as a row. Hidden if no track folds any.
+function Recursion({ tracks }: { tracks: readonly Track[] }) {
+    const isFolding = foldsRecursion();
+    return !isFolding || tracks.some((track) => track.isFolded) ? (
+        <button
+            class="quiet"
+            type="button"
+            aria-pressed={!isFolding}
+            title="draw each level of recursion in deep tracks"
+            onClick={() => setParameters({ recursion: isFolding ? "all" : "", tops: "" }, true)}
+        >
+            Unfold recursion
+        </button>
+    ) : null;
+}
+
 // A button that switches deep tracks between all levels and the first ROWS_MAX. Hidden if all
 // levels are drawn anyway.
-export function Levels({ tracks }: { tracks: readonly Track[] }) {
+function AllLevels({ tracks }: { tracks: readonly Track[] }) {
     const isOn = showsAllLevels();
     return isOn || tracks.some((track) => track.levels > track.rows) ? (
         <button
@@ -150,7 +176,7 @@ export function Levels({ tracks }: { tracks: readonly Track[] }) {
             type="button"
             aria-pressed={isOn}
             title="draw every level of deep calls"
-            onClick={() => setParameters({ levels: isOn ? "" : "all" }, true)}
+            onClick={() => setParameters({ levels: isOn ? "" : "all", tops: "" }, true)}
         >
             All levels
         </button>
