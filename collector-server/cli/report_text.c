@@ -751,6 +751,10 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
     }
+    if (text->highlights.was_watched) {
+        fputs(",\n  \"watched_memory\": ", file);
+        sj_zombie_coverage_json(file, &text->highlights.coverage);
+    }
     sj_report_shortfalls_json(file, summary);
     json_left_alone(file, &summary->registry);
     if (summary->unchanging[0] != '\0') {

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Sums of the columns of the view zombie_coverage, and of the table zombie_accounts. `allocations`
  * is the sum of guarded, not_sampled, bad_size, no_block, over_memory and refused. */
@@ -33,6 +34,9 @@ bool sj_zombie_coverage_read(sqlite3 *database, int64_t session_id, sj_zombie_co
  * returns `text`. */
 const char *sj_zombie_coverage_text(const sj_zombie_coverage *coverage,
                                     char text[SJ_ZOMBIE_COVERAGE_BYTES]);
+
+/* Writes the sums as a JSON object, by the names of the members. */
+void sj_zombie_coverage_json(FILE *file, const sj_zombie_coverage *coverage);
 
 /* Returns the percentage of the allocations that were guarded; 0 if there were none. */
 double sj_zombie_coverage_percent(const sj_zombie_coverage *coverage);

@@ -3,6 +3,8 @@
 
 #include "tests/support/check.h"
 
+#include <stdlib.h>
+
 static void expect(const sj_zombie_coverage *coverage, const char *wanted)
 {
     char text[SJ_ZOMBIE_COVERAGE_BYTES];
@@ -50,6 +52,32 @@ static void what_is_not_a_guarded_block_is_counted_apart(void **state)
            "watched 100 % of 2 allocations; delayed 9 frees; kept 5 of 5 freed objects");
 }
 
+static void json_has_each_sum(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    sj_zombie_coverage_json(file, &(sj_zombie_coverage){.allocations = 9,
+                                                        .guarded = 2,
+                                                        .recycled = 1,
+                                                        .not_sampled = 3,
+                                                        .bad_size = 4,
+                                                        .no_block = 5,
+                                                        .over_memory = 6,
+                                                        .refused = 7,
+                                                        .delayed = 8,
+                                                        .kept = 10,
+                                                        .not_kept = 11});
+    fclose(file);
+    assert_string_equal(text,
+                        "{\"allocations\": 9, \"guarded\": 2, \"recycled\": 1, \"not_sampled\": 3, "
+                        "\"bad_size\": 4, \"no_block\": 5, \"over_memory\": 6, \"refused\": 7, "
+                        "\"delayed\": 8, \"kept\": 10, \"not_kept\": 11}");
+    free(text);
+}
+
 /* The longest sentence is not cut. */
 static void the_longest_sentence_fits(void **state)
 {
@@ -78,6 +106,6 @@ int main(void)
         cmocka_unit_test(each_reason_has_its_share_and_its_remedy),
         cmocka_unit_test(all_and_none_are_exact),
         cmocka_unit_test(what_is_not_a_guarded_block_is_counted_apart),
-        cmocka_unit_test(the_longest_sentence_fits)};
+        cmocka_unit_test(json_has_each_sum), cmocka_unit_test(the_longest_sentence_fits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
