@@ -31,6 +31,8 @@ typedef struct sj_session_highlights {
     uint64_t zombie_reports; /* uses of freed memory, reported in this session */
     bool was_watched;        /* freed memory was watched: `coverage` says how much of it */
     sj_zombie_coverage coverage;
+    uint64_t unwatched_processes; /* freed memory was to be watched in them and was not */
+    char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* why the first of them was not */
 } sj_session_highlights;
 
 /* Reads the highlights. Members that cannot be read are 0. `frames` is the stack of one thread of

@@ -15,7 +15,7 @@ typedef struct sj_zombie_coverage {
     int64_t guarded;
     int64_t recycled;    /* guarded allocations that were freed and whose memory was used again */
     int64_t not_sampled; /* an estimate */
-    int64_t bad_size;    /* 0 bytes, or more than 16 KiB */
+    int64_t bad_size;    /* 0 bytes, or more than 1 MiB */
     int64_t no_block;    /* all guarded blocks of the policy were in use */
     int64_t over_memory; /* would have exceeded the memory of the policy */
     int64_t refused;     /* the kernel refused pages */
