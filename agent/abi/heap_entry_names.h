@@ -49,6 +49,22 @@ static const char *const sj_heap_entry_names[SJ_HEAP_ENTRIES] = {
     [SJ_ENTRY_RECV] = "recv",
     [SJ_ENTRY_SEND] = "send",
     [SJ_ENTRY_RECVFROM] = "recvfrom",
-    [SJ_ENTRY_SENDTO] = "sendto"};
+    [SJ_ENTRY_SENDTO] = "sendto",
+    [SJ_ENTRY_READV] = "readv",
+    [SJ_ENTRY_WRITEV] = "writev",
+    [SJ_ENTRY_PREADV] = "preadv64",
+    [SJ_ENTRY_PWRITEV] = "pwritev64",
+    [SJ_ENTRY_RECVMSG] = "recvmsg",
+    [SJ_ENTRY_SENDMSG] = "sendmsg",
+    [SJ_ENTRY_OPEN] = "open64",
+    [SJ_ENTRY_OPENAT] = "openat64",
+    [SJ_ENTRY_STAT] = "stat64",
+    [SJ_ENTRY_LSTAT] = "lstat64",
+    [SJ_ENTRY_FSTAT] = "fstat64",
+    [SJ_ENTRY_FSTATAT] = "fstatat64",
+    [SJ_ENTRY_XSTAT] = "__xstat64",
+    [SJ_ENTRY_LXSTAT] = "__lxstat64",
+    [SJ_ENTRY_FXSTAT] = "__fxstat64",
+    [SJ_ENTRY_IOCTL] = "ioctl"};
 
 #endif

@@ -14,7 +14,7 @@
 #define SJ_HEAP_RESIDUE_MAGIC UINT64_C(0x5944545355434853) /* "SHCUSTDY" */
 #define SJ_HEAP_RESIDUE_NAME "sojourn-heap"
 
-enum { SJ_HEAP_RESIDUE_VERSION = 4 };
+enum { SJ_HEAP_RESIDUE_VERSION = 5 };
 
 typedef struct sj_heap_residue {
     uint64_t magic;

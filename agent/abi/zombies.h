@@ -17,7 +17,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 8,
+    SJ_ZOMBIES_VERSION = 9,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -80,7 +80,8 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED,
     SJ_ENTRY_SIGACTION,
     SJ_ENTRY_SIGMASK,
-    SJ_ENTRY_READ, /* From here on: system calls whose second argument is a buffer. */
+    SJ_ENTRY_READ, /* From here to SJ_ENTRY_SENDTO: system calls whose second argument is a buffer.
+                    */
     SJ_ENTRY_WRITE,
     SJ_ENTRY_PREAD,
     SJ_ENTRY_PWRITE,
@@ -88,6 +89,22 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_SEND,
     SJ_ENTRY_RECVFROM,
     SJ_ENTRY_SENDTO,
+    SJ_ENTRY_READV, /* From here on: system calls whose arguments lead to several buffers. */
+    SJ_ENTRY_WRITEV,
+    SJ_ENTRY_PREADV,
+    SJ_ENTRY_PWRITEV,
+    SJ_ENTRY_RECVMSG,
+    SJ_ENTRY_SENDMSG,
+    SJ_ENTRY_OPEN,
+    SJ_ENTRY_OPENAT,
+    SJ_ENTRY_STAT,
+    SJ_ENTRY_LSTAT,
+    SJ_ENTRY_FSTAT,
+    SJ_ENTRY_FSTATAT,
+    SJ_ENTRY_XSTAT, /* Until SJ_ENTRY_FXSTAT: programs of a glibc before 2.33. */
+    SJ_ENTRY_LXSTAT,
+    SJ_ENTRY_FXSTAT,
+    SJ_ENTRY_IOCTL,
     SJ_HEAP_ENTRIES
 } sj_heap_entry;
 
@@ -129,8 +146,20 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_MISMATCHED_FREE = 11, /* Freed by another family: malloc, new, new[]. */
     /* Found when a delayed block was finally freed. It is not known which code wrote. */
     SJ_ZOMBIE_WRITE_AFTER_FREE = 12,
-    SJ_ZOMBIE_VIRTUAL_CALL = 13 /* A virtual call on an object whose free is delayed. */
+    SJ_ZOMBIE_VIRTUAL_CALL = 13, /* A virtual call on an object whose free is delayed. */
+    /* Bytes after or before the block had changed when a call got the live block as an argument:
+     * malloc_usable_size or a system call. */
+    SJ_ZOMBIE_OVERFLOW_AT_CALL = 14,
+    SJ_ZOMBIE_UNDERFLOW_AT_CALL = 15
 } sj_zombie_kind;
+
+/* At which end of its pages a guarded block lies. The closed page is next to that end, and the
+ * bytes at the other end are filled with a pattern and checked. */
+typedef enum sj_zombie_align {
+    SJ_ZOMBIE_ALIGN_END = 0,
+    SJ_ZOMBIE_ALIGN_START = 1,
+    SJ_ZOMBIE_ALIGN_BOTH = 2 /* Blocks take turns. */
+} sj_zombie_align;
 
 typedef enum sj_zombie_on_use {
     SJ_ZOMBIE_CONTINUE = 0,
@@ -155,6 +184,7 @@ typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_COLLECTOR = 11,
     SJ_ZOMBIE_NO_SIZES = 12,     /* Counting: the allocator does not know the sizes of blocks. */
     SJ_ZOMBIE_NOT_COUNTING = 13, /* Counting: the entries were patched without it. */
+    SJ_ZOMBIE_MUSL = 14,         /* The C library is musl. */
     SJ_ZOMBIE_NOT_STARTED = 255  /* The monitor has not started yet. */
 } sj_zombie_refusal;
 
@@ -204,6 +234,7 @@ typedef struct sj_zombie_settings {
      * never used. 0: no slot is reused before all slots were used. */
     uint32_t freed_slots;
     uint32_t stack_bytes; /* Bytes of the stack of each allocation and free that are kept. */
+    uint32_t align;       /* An sj_zombie_align. */
     uint32_t on_use;      /* An sj_zombie_on_use. */
     uint32_t reports_per_minute;
     /* Most memory of the blocks' pages, including freed blocks that keep their content. */

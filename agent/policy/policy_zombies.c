@@ -97,6 +97,7 @@ static sj_status read_vtables(sj_policy_reader *reader, void *target, json_t *va
 }
 
 static const char *const on_use_words[] = {"continue", "stop"};
+static const char *const align_words[] = {"end", "start", "both"};
 static const sj_policy_key heap_keys[] = {
     {"one_in", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, one_in), .least = 1,
      .most = ONE_IN_MOST},
@@ -106,6 +107,7 @@ static const sj_policy_key heap_keys[] = {
      .most = MEMORY_MOST, .unit = KIB},
     {"stack_bytes", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, stack_bytes),
      .most = SJ_ZOMBIE_STACK_BYTES},
+    {"align", SJ_KEY_WORD, SJ_MEMBER(sj_zombie_settings, align), SJ_WORDS(align_words)},
     {"guard", SJ_KEY_OBJECT, SJ_MEMBER(sj_zombie_settings, guard), SJ_KEYS(guard_keys)},
     {"delayed_free", SJ_KEY_CUSTOM, .parse = read_delayed_free},
     {"vtables", SJ_KEY_CUSTOM, .parse = read_vtables},

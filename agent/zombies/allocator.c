@@ -95,12 +95,23 @@ static void add_allocator(sj_allocator *found, const char *path, const file_trai
                                             : SJ_ZOMBIE_MONITORED;
 }
 
+/* True for musl's C library, which is also its loader. */
+static bool is_musl(const char *name)
+{
+    return begins_with(name, "ld-musl-") || strcmp(name, "libc.so") == 0;
+}
+
 static void add_file(sj_allocator_files **files, sj_allocator *found, const char *path,
                      const char *program)
 {
     const char *name = strrchr(path, '/') + 1;
     if (strcmp(name, "libc.so.6") == 0) {
         snprintf(found->library, sizeof(found->library), "%s", path);
+        return;
+    }
+    if (is_musl(name)) {
+        snprintf(found->library, sizeof(found->library), "%s", path);
+        found->is_musl = true;
         return;
     }
     if (begins_with(name, "ld-linux") || begins_with(name, "libsojourn-")) {
@@ -140,6 +151,9 @@ void sj_allocator_find(sj_allocator_files **files, pid_t pid, sj_allocator *foun
     }
     if (maps != NULL) {
         fclose(maps);
+    }
+    if (found->is_musl) {
+        found->why_not = SJ_ZOMBIE_MUSL;
     }
     if (found->allocator[0] != '\0' && traits_of(files, found->allocator).has_new) {
         found->operators[0] = '\0';

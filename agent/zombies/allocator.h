@@ -15,6 +15,7 @@ typedef struct sj_allocator {
     /* Path of the C++ library; "" if the process has none, or if the allocator defines operator
      * new. */
     char operators[PATH_MAX];
+    bool is_musl;    /* True if `library` is musl's. */
     bool is_program; /* True if `allocator` is the executable. */
     sj_zombie_refusal
         why_not; /* Why the allocator cannot be patched; SJ_ZOMBIE_MONITORED if it can. */

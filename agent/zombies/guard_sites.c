@@ -12,6 +12,8 @@
 
 #define DEBUG_ROOT "/usr/lib/debug"
 
+enum { PAGE_BYTES = 4096 };
+
 /* True if one of the patterns matches the symbol. */
 static bool matches_any(const char *patterns, const char *symbol)
 {
@@ -81,24 +83,31 @@ void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t
     sj_elf_close(&elf);
 }
 
-/* Writes the load bias of a module, from its executable mapping at `low` with this file offset.
- * Returns false if the file has no executable segment for it. */
-static bool find_bias(const char *path, uint64_t low, uint64_t offset, uint64_t *bias)
+bool sj_guard_sites_find_bias(const sj_elf *elf, const sj_guard_mapping *mapping, uint64_t *bias)
+{
+    const uint64_t end = mapping->offset + (mapping->high - mapping->low);
+    for (uint32_t i = 0; i < elf->segment_count; i++) {
+        const sj_elf_segment *segment = &elf->segments[i];
+        const uint64_t first = segment->offset & ~(uint64_t)(PAGE_BYTES - 1);
+        const uint64_t last =
+            (segment->offset + segment->file_bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+        if (segment->type == PT_LOAD && (segment->flags & PF_X) != 0 && mapping->offset >= first &&
+            end <= last) {
+            *bias = mapping->low - (segment->address - segment->offset + mapping->offset);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_bias_in_file(const char *path, const sj_guard_mapping *mapping, uint64_t *bias)
 {
     sj_elf elf = {0};
     sj_error error = {0};
-    bool found = false;
     if (sj_elf_open(path, &elf, &error) != SJ_OK) {
         return false;
     }
-    for (uint32_t i = 0; i < elf.segment_count && !found; i++) {
-        const sj_elf_segment *segment = &elf.segments[i];
-        if (segment->type == PT_LOAD && (segment->flags & PF_X) != 0 &&
-            offset < segment->offset + segment->file_bytes) {
-            *bias = low - (segment->address - segment->offset + offset);
-            found = true;
-        }
-    }
+    const bool found = sj_guard_sites_find_bias(&elf, mapping, bias);
     sj_elf_close(&elf);
     return found;
 }
@@ -110,13 +119,13 @@ void sj_guard_sites_add_mapped(sj_zombie_region *region, const char *patterns, p
     snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
     FILE *maps = patterns[0] != '\0' ? fopen(name, "re") : NULL;
     while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
-        uint64_t low = 0;
-        uint64_t offset = 0;
+        sj_guard_mapping mapping = {0};
         uint64_t bias = 0;
         char *path = strchr(line, '/');
-        if (path != NULL && sscanf(line, "%" SCNx64 "-%*x r%*cxp %" SCNx64, &low, &offset) == 2) {
+        if (path != NULL && sscanf(line, "%" SCNx64 "-%" SCNx64 " r%*cxp %" SCNx64, &mapping.low,
+                                   &mapping.high, &mapping.offset) == 3) {
             path[strcspn(path, "\n")] = '\0';
-            if (find_bias(path, low, offset, &bias)) {
+            if (find_bias_in_file(path, &mapping, &bias)) {
                 sj_guard_sites_add(region, patterns, bias, path);
             }
         }

@@ -25,7 +25,9 @@ const char *sj_zombie_kind_text(uint32_t kind)
                                         "message_to_freed",
                                         "mismatched_free",
                                         "write_after_free",
-                                        "virtual_call_on_freed"};
+                                        "virtual_call_on_freed",
+                                        "overflow_at_call",
+                                        "underflow_at_call"};
     return kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : NULL;
 }
 
@@ -60,6 +62,8 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
         return "the allocator does not say how large its blocks are";
     case SJ_ZOMBIE_NOT_COUNTING:
         return "freed memory has been watched without counting: record again with this policy";
+    case SJ_ZOMBIE_MUSL:
+        return "its C library is musl, whose blocks are not watched";
     default:
         return "the monitor did not start";
     }
@@ -290,9 +294,10 @@ char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region 
     snprintf(address, sizeof(address), "0x%" PRIx64, report->address);
     json_t *object =
         json_pack("{s:s, s:I, s:I, s:s*, s:o}", "address", address, "offset",
-                  (json_int_t)(report->address - report->block), "size", (json_int_t)report->size,
-                  "access", is_access(kind) ? report->is_write != 0 ? "write" : "read" : NULL,
-                  "use", use_json(namer, region, report, &use));
+                  (json_int_t)(report->block != 0 ? report->address - report->block : 0), "size",
+                  (json_int_t)report->size, "access",
+                  is_access(kind) ? report->is_write != 0 ? "write" : "read" : NULL, "use",
+                  use_json(namer, region, report, &use));
     json_t *name = json_string(thread);
     (void)json_object_set_new(object, "thread", name != NULL ? name : json_string(""));
     if (release.ticks != 0) {

@@ -2,8 +2,10 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/zombie_coverage.h"
+#include "collector-server/cli/zombie_json.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
@@ -187,6 +189,12 @@ static sj_status print_stack(sqlite3 *database, int64_t report, const char *stac
 static void print_block(sqlite3_stmt *row, const char *access)
 {
     clean_text thread;
+    if (sqlite3_column_int64(row, 6) == 0) {
+        printf("%s of an address that is not in a block, in thread \"%s\", session %lld\n",
+               access[0] != '\0' ? access : "free", clean(row, 4, &thread),
+               (long long)sqlite3_column_int64(row, 8));
+        return;
+    }
     printf("%s at byte %lld of a block of %lld, in thread \"%s\", session %lld\n",
            access[0] != '\0' ? access : "free", (long long)sqlite3_column_int64(row, 7),
            (long long)sqlite3_column_int64(row, 6), clean(row, 4, &thread),
@@ -305,6 +313,16 @@ static sj_status print_finding(sqlite3 *database, sqlite3_stmt *row)
                        NULL);
 }
 
+static int print_json(sqlite3 *database, int64_t id)
+{
+    json_t *finding = NULL;
+    sj_error error = {0};
+    if (sj_zombie_json_read(database, id, CALLS_BEFORE, &finding, &error) != SJ_OK) {
+        return fail(&error);
+    }
+    return sj_json_output(&sj_command_zombies, finding);
+}
+
 static int run_show(zombies_request *request)
 {
     sqlite3 *database = NULL;
@@ -317,7 +335,10 @@ static int run_show(zombies_request *request)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    if (sqlite3_prepare_v2(database, sj_zombies_show_sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (request->query.format == SJ_RESULT_JSON) {
+        exit_code = print_json(database, id);
+    } else if (sqlite3_prepare_v2(database, sj_zombies_show_sql, -1, &statement, NULL) !=
+               SQLITE_OK) {
         exit_code = fail_sql(database);
     } else {
         sqlite3_bind_int64(statement, 1, id);

@@ -3,6 +3,7 @@
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/shell_word.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <string.h>
 
@@ -37,6 +38,14 @@ static void print_coverage(FILE *file, const sj_session_highlights *highlights)
     fprintf(file, "  memory     %s\n", sj_zombie_coverage_text(&highlights->coverage, text));
 }
 
+static void print_unwatched(FILE *file, const sj_session_highlights *highlights)
+{
+    char reason[SJ_FUNCTION_NAME_BYTES];
+    fprintf(file, "  memory     not watched in %s: %s\n",
+            SJ_COUNTED(highlights->unwatched_processes, "process"),
+            sj_function_name_fit(highlights->not_watched, 0, reason));
+}
+
 static void print_functions(FILE *file, const sj_session_highlights *highlights, uint32_t lines)
 {
     char name[SJ_FUNCTION_NAME_BYTES];
@@ -61,6 +70,7 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
     const bool shows_zombies = highlights->zombie_reports != 0 && word != NULL;
     const uint32_t others = (uint32_t)shows_crash + (uint32_t)shows_zombies +
                             (uint32_t)highlights->was_watched +
+                            (uint32_t)(highlights->unwatched_processes != 0) +
                             2 * (uint32_t)(highlights->unrecorded.percent != 0) + (word != NULL);
     if (shows_crash) {
         print_crash(file, highlights);
@@ -70,6 +80,9 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
     }
     if (highlights->was_watched) {
         print_coverage(file, highlights);
+    }
+    if (highlights->unwatched_processes != 0) {
+        print_unwatched(file, highlights);
     }
     print_functions(file, highlights, lines > others ? lines - others : 0);
     sj_unrecorded_code_print(file, &highlights->unrecorded, "  elsewhere  ", "             ");

@@ -704,6 +704,14 @@ static void json_attach(FILE *file, const sj_recording_summary *summary)
     json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
 }
 
+static void json_watched(FILE *file, const sj_session_highlights *highlights)
+{
+    if (highlights->was_watched) {
+        fputs(",\n  \"watched_memory\": ", file);
+        sj_zombie_coverage_json(file, &highlights->coverage);
+    }
+}
+
 void sj_report_text_json(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary, uint64_t file_bytes)
 {
@@ -767,6 +775,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
     }
+    json_watched(file, &text->highlights);
     sj_report_shortfalls_json(file, summary);
     json_left_alone(file, &summary->registry);
     if (summary->unchanging[0] != '\0') {

@@ -63,6 +63,15 @@ static const char self_time_sql[] = "SELECT sum(self_ns) FROM function_stats WHE
 static const char crash_sql[] =
     "SELECT exit_signal, core_dumped FROM processes"
     " WHERE session_id = ?1 AND exit_signal IS NOT NULL ORDER BY number LIMIT 1";
+static void read_unwatched(sqlite3_stmt *row, sj_session_highlights *highlights)
+{
+    highlights->unwatched_processes = (uint64_t)sqlite3_column_int64(row, 0);
+    copy_name(row, 1, highlights->not_watched);
+}
+
+static const char unwatched_sql[] =
+    "SELECT count(*), min(not_watched) FROM zombie_accounts"
+    " WHERE session_id = ?1 AND not_watched <> '' HAVING count(*) <> 0";
 static const char zombies_sql[] = "SELECT count(*) FROM zombie_reports WHERE session_id = ?1";
 
 void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *const *arguments,
@@ -76,7 +85,8 @@ void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *con
                  {self_time_sql, 1, read_self_time},
                  {crash_sql, 1, read_crash},
                  {sj_session_highlights_frames_sql, SJ_HIGHLIGHT_FRAMES, read_frame},
-                 {zombies_sql, 1, read_zombies}};
+                 {zombies_sql, 1, read_zombies},
+                 {unwatched_sql, 1, read_unwatched}};
     *highlights = (sj_session_highlights){0};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         read_rows(database, parts[i].sql, session_id, parts[i].most, parts[i].read, highlights);

@@ -4,27 +4,49 @@
 #include "schema/queries/cli/zombies.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+/* The columns of the statement, in their order. */
+static const struct {
+    const char *name;
+    size_t offset;
+} sums[] = {
+#define SUM(name)                                                                                  \
+    {                                                                                              \
+#name, offsetof(sj_zombie_coverage, name)                                                  \
+    }
+    SUM(allocations), SUM(guarded), SUM(recycled), SUM(not_sampled), SUM(bad_size), SUM(no_block),
+    SUM(over_memory), SUM(refused), SUM(delayed),  SUM(kept),        SUM(not_kept)
+#undef SUM
+};
+
 bool sj_zombie_coverage_read(sqlite3 *database, int64_t session_id, sj_zombie_coverage *coverage)
 {
-    int64_t *const members[] = {&coverage->allocations, &coverage->guarded,  &coverage->recycled,
-                                &coverage->not_sampled, &coverage->bad_size, &coverage->no_block,
-                                &coverage->over_memory, &coverage->refused,  &coverage->delayed,
-                                &coverage->kept,        &coverage->not_kept};
     sqlite3_stmt *row = NULL;
     *coverage = (sj_zombie_coverage){0};
     if (sqlite3_prepare_v2(database, sj_zombie_coverage_sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         if (sqlite3_step(row) == SQLITE_ROW) {
-            for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-                *members[i] = sqlite3_column_int64(row, (int)i);
+            for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+                *(int64_t *)(void *)((char *)coverage + sums[i].offset) =
+                    sqlite3_column_int64(row, (int)i);
             }
         }
     }
     sqlite3_finalize(row);
     return coverage->allocations + coverage->delayed + coverage->kept + coverage->not_kept != 0;
+}
+
+void sj_zombie_coverage_json(FILE *file, const sj_zombie_coverage *coverage)
+{
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+        const int64_t *sum =
+            (const int64_t *)(const void *)((const char *)coverage + sums[i].offset);
+        fprintf(file, "%s\"%s\": %lld", i == 0 ? "{" : ", ", sums[i].name, (long long)*sum);
+    }
+    fputc('}', file);
 }
 
 double sj_zombie_coverage_percent(const sj_zombie_coverage *coverage)
@@ -77,7 +99,7 @@ static void append_heap(char *text, const sj_zombie_coverage *coverage)
     append_reason(text, coverage, coverage->no_block, "found no free block (raise \"blocks\")");
     append_reason(text, coverage, coverage->over_memory,
                   "would have exceeded the memory (raise \"memory\")");
-    append_reason(text, coverage, coverage->bad_size, "were empty or larger than 16 KiB");
+    append_reason(text, coverage, coverage->bad_size, "were empty or larger than 1 MiB");
     append_reason(text, coverage, coverage->refused, "were refused by the kernel");
     if (coverage->recycled != 0) {
         append(text, "; %s reused after the free", SJ_COUNTED(coverage->recycled, "block"));

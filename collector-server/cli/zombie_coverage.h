@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Sums of the columns of the view zombie_coverage, and of the table zombie_accounts. `allocations`
  * is the sum of guarded, not_sampled, bad_size, no_block, over_memory and refused. */
@@ -14,7 +15,7 @@ typedef struct sj_zombie_coverage {
     int64_t guarded;
     int64_t recycled;    /* guarded allocations that were freed and whose memory was used again */
     int64_t not_sampled; /* an estimate */
-    int64_t bad_size;    /* 0 bytes, or more than 16 KiB */
+    int64_t bad_size;    /* 0 bytes, or more than 1 MiB */
     int64_t no_block;    /* all guarded blocks of the policy were in use */
     int64_t over_memory; /* would have exceeded the memory of the policy */
     int64_t refused;     /* the kernel refused pages */
@@ -33,6 +34,9 @@ bool sj_zombie_coverage_read(sqlite3 *database, int64_t session_id, sj_zombie_co
  * returns `text`. */
 const char *sj_zombie_coverage_text(const sj_zombie_coverage *coverage,
                                     char text[SJ_ZOMBIE_COVERAGE_BYTES]);
+
+/* Writes the sums as a JSON object, by the names of the members. */
+void sj_zombie_coverage_json(FILE *file, const sj_zombie_coverage *coverage);
 
 /* Returns the percentage of the allocations that were guarded; 0 if there were none. */
 double sj_zombie_coverage_percent(const sj_zombie_coverage *coverage);

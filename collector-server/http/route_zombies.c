@@ -6,6 +6,7 @@
 #include "collector-server/query/json_rows.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/zombie_change.h"
+#include "schema/queries/http/zombies.h"
 
 #include <string.h>
 
@@ -24,6 +25,19 @@ static const char frames_sql[] =
     " WHERE f.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = ?1)"
     " ORDER BY f.stack = 'use' DESC, f.stack = 'free' DESC, f.depth";
 
+/* Adds the share of the heap that was watched: an empty list says little if few blocks were. */
+static sj_status add_coverage(sqlite3 *database, json_t *body, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    SJ_TRY(sj_rows_prepare(database, sj_zombies_coverage_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, 0);
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
+    const int failed = json_object_set_new(body, "coverage", json_incref(json_array_get(rows, 0)));
+    json_decref(rows);
+    return failed == 0 ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
 static sj_status answer_zombies(sj_request *request, json_t **body, sj_error *error)
 {
     int64_t limit;
@@ -36,7 +50,13 @@ static sj_status answer_zombies(sj_request *request, json_t **body, sj_error *er
     SJ_TRY(sj_rows_prepare(request->database, list_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, limit + 1);
     sqlite3_bind_int64(statement, 2, offset);
-    return sj_rows_list(statement, (size_t)limit, body, error);
+    SJ_TRY(sj_rows_list(statement, (size_t)limit, body, error));
+    const sj_status status = add_coverage(request->database, *body, error);
+    if (status != SJ_OK) {
+        json_decref(*body);
+        *body = NULL;
+    }
+    return status;
 }
 
 static sj_status answer_frames(sj_request *request, json_t **body, sj_error *error)

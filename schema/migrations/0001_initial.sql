@@ -1433,9 +1433,9 @@ CREATE TABLE zombies (
     -- A digest of the kind, the class, the selector, and the program's own functions on the stacks
     -- of use and free. Each function counts once, however deep a recursion was.
     fingerprint TEXT NOT NULL UNIQUE,
-    -- use_after_free, overflow, underflow, overflow_at_free, underflow_at_free, double_free,
-    -- invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free or
-    -- virtual_call_on_freed. A write_after_free is found when a delayed block is freed, so the
+    -- use_after_free, overflow, underflow, overflow_at_free, underflow_at_free, overflow_at_call,
+    -- underflow_at_call, double_free, invalid_free, mismatched_free, wild_access, message_to_freed,
+    -- write_after_free or virtual_call_on_freed. A write_after_free is found when a delayed block is freed, so the
     -- function that wrote is not known.
     kind TEXT NOT NULL,
     -- The program's own function that made the mistake; empty: not known. Functions that only wrap
@@ -1469,7 +1469,7 @@ CREATE TABLE zombies (
 --
 -- - zombie_id INTEGER: The finding (`zombies`).
 -- - kind TEXT: use_after_free, overflow, underflow, overflow_at_free, underflow_at_free,
---   double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free or
+--   overflow_at_call, underflow_at_call, double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free or
 --   virtual_call_on_freed. A write_after_free is found when a delayed block is freed, so the
 --   function that wrote is not known.
 -- - class TEXT: The class of the freed object, as written in the source, if a message was sent to
@@ -1664,7 +1664,7 @@ CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
 -- - recycled INTEGER: Guarded blocks that were freed and whose memory was used again. Later uses of
 --   them are not found.
 -- - not_sampled INTEGER: Allocations that sampling left out, an estimate.
--- - bad_size INTEGER: Allocations of more than 16 KiB, or of 0 bytes.
+-- - bad_size INTEGER: Allocations of more than 1 MiB, or of 0 bytes.
 -- - no_block INTEGER: Allocations that found all `blocks` of the policy in use.
 -- - over_memory INTEGER: Allocations that would have exceeded the policy's `memory`.
 -- - refused INTEGER: Allocations for which the kernel refused pages.

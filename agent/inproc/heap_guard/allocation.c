@@ -165,10 +165,25 @@ static uint32_t families_of(sj_heap_entry entry, uint64_t site)
     return is_in_operators ? (uint32_t)SJ_FAMILY_ANY : residue->families[entry];
 }
 
+/* True for the first allocation of the process if the allocator is not the C library. tcmalloc
+ * prepares itself at its first malloc, and its realloc fails if none came. */
+static bool prepares_allocator(void)
+{
+    static _Atomic bool is_prepared;
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (atomic_load_explicit(&is_prepared, memory_order_relaxed) || region == NULL ||
+        region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR ||
+        atomic_exchange(&is_prepared, true)) {
+        return false;
+    }
+    sj_objects_count(not_sampled, 1);
+    return true;
+}
+
 /* Returns NULL if the allocation is not sampled. */
 static void *allocate_sampled(size_t bytes, size_t alignment, uint32_t families, uint64_t site)
 {
-    if (!is_sampled(bytes, site)) {
+    if (prepares_allocator() || !is_sampled(bytes, site)) {
         return NULL;
     }
     if (!sj_faults_are_handled()) {
@@ -320,10 +335,20 @@ FREE_FOR_FAMILIES(free_for_5, 5)
 FREE_FOR_FAMILIES(free_for_6, 6)
 FREE_FOR_FAMILIES(free_for_7, 7)
 
-static size_t size_of(void *block)
+static size_t size_of(const void *block)
 {
     const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
     return slot != NULL && slot->address == (uint64_t)(uintptr_t)block ? slot->size : 0;
+}
+
+/* Handles malloc_usable_size of a guarded block. */
+static size_t check_and_size(const void *block)
+{
+    sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
+    if (slot != NULL && slot->address == (uint64_t)(uintptr_t)block) {
+        sj_pool_check(slot, SJ_CALL_SITE_OF_ENTRY());
+    }
+    return size_of(block);
 }
 
 static bool is_live(const void *block)
@@ -391,7 +416,7 @@ const void *sj_free_handler(sj_heap_entry entry)
     case SJ_ENTRY_USABLE_SIZE:
     case SJ_ENTRY_SALLOCX:
     case SJ_ENTRY_XALLOCX: /* A guarded block cannot grow in place. */
-        return (const void *)size_of;
+        return (const void *)check_and_size;
     default:
         return free_handlers[sj_residue_now->families[entry] & SJ_FAMILY_ANY];
     }

@@ -14,6 +14,7 @@
  * the size of the block there: the call may be made on a copy of the object that is not a block. */
 #include "agent/inproc/heap_guard/delayed_free.h"
 
+#include "agent/inproc/heap_guard/free_check.h"
 #include "agent/inproc/heap_guard/internal.h"
 #include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/heap_guard/virtual_tables.h"
@@ -329,12 +330,22 @@ static bool is_left_out_by_budget(const sj_zombie_region *region)
     return shift != 0 && (++frees & ((UINT32_C(1) << shift) - 1)) != 0;
 }
 
+/* True if no free was ever delayed, so that frees only have to be checked. */
+static bool is_idle(void)
+{
+    return records == NULL;
+}
+
 /* Delays the free of a block. If its free is delayed already, reports a double free. Returns false
  * if the caller has to free the block. */
 static bool delay_free(uint64_t block, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    if (!is_block(block)) {
+    if (!sj_free_check_may_be_block(block)) {
+        sj_free_check_report(block, site);
+        return false; /* The allocator handles it as it does without the agent. */
+    }
+    if (!is_block(block) || is_idle()) {
         return false;
     }
     const uint64_t usable = usable_size(block);
@@ -357,10 +368,18 @@ static bool delay_free(uint64_t block, uint64_t site)
     return true;
 }
 
-/* If the free of a block that the program resizes is delayed, reports a double free and cancels the
+/* Reports a resize of an address that is not a block. If the free of a block that the program
+ * resizes is delayed, reports a double free and cancels the
  * delayed free. The block is then a live block of the allocator again. */
 static void forget_block(uint64_t block, uint64_t site)
 {
+    if (!sj_free_check_may_be_block(block)) {
+        sj_free_check_report(block, site);
+        return;
+    }
+    if (is_idle()) {
+        return;
+    }
     sj_kept_block *kept = is_block(block) ? find_marked(block, usable_size(block)) : NULL;
     if (kept != NULL) {
         report_double_free(kept, site);
@@ -409,7 +428,8 @@ static void *resize(uint64_t block, uint64_t bytes, uint64_t unused)
 #define DELAY_ENTRY(name, entry)                                                                   \
     static void name(uint64_t block, uint64_t second, uint64_t third)                              \
     {                                                                                              \
-        if (!delay_free(block, SJ_CALL_SITE())) {                                                  \
+        if ((is_idle() && sj_free_check_may_be_block(block)) ||                                    \
+            !delay_free(block, SJ_CALL_SITE())) {                                                  \
             ((free_function)sj_heap_originals[entry])(block, second, third);                       \
         }                                                                                          \
     }
@@ -532,12 +552,16 @@ static bool map_records(const sj_zombie_settings *settings)
 void sj_delayed_free_begin(const sj_zombie_region *region)
 {
     const sj_zombie_settings *settings = &region->settings;
+    const bool is_checked = sj_free_check_begin(region);
     const bool is_wanted = settings->delayed_kib != 0 && settings->delayed_blocks != 0 &&
                            settings->delayed_blocks < 1 << NUMBER_BITS;
     if (!atomic_load(&is_on) && is_wanted && map_records(settings)) {
         sj_virtual_tables_init();
         set_handlers(region, true);
         atomic_store(&is_on, true);
+        set_handlers(region, false);
+    } else if (is_checked && !atomic_load(&is_on)) {
+        set_handlers(region, true);
         set_handlers(region, false);
     }
 }
@@ -598,13 +622,18 @@ void sj_delayed_free_shrink(void)
     }
 }
 
-/* The threads that owned these records do not exist in the child, so their blocks are lost. */
+/* The threads that owned these records do not exist in the child, so their blocks are lost. It is
+ * not known whether their bytes were counted, so the bytes of the other blocks are added up. */
 void sj_delayed_free_after_fork(void)
 {
+    uint64_t held = 0;
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
+        sj_kept_block *kept = record_at(i);
         uint32_t owned = RECORD_OWNED;
-        (void)atomic_compare_exchange_strong(&record_at(i)->state, &owned, RECORD_EMPTY);
+        (void)atomic_compare_exchange_strong(&kept->state, &owned, RECORD_EMPTY);
+        held += atomic_load(&kept->state) == RECORD_KEPT ? kept->usable + stride : 0;
     }
+    atomic_store(&held_bytes, held);
 }
 
 void sj_delayed_free_deinit(void)

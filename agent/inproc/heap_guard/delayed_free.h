@@ -31,7 +31,8 @@ typedef enum sj_release_reason {
  * 0 if the entry is not replaced. */
 uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_heap_entry entry);
 
-/* Delays frees from now on, if the settings ask for it and memory suffices. Not thread-safe. */
+/* Delays frees from now on, if the settings ask for it and memory suffices. Also checks frees
+ * (free_check.h). Not thread-safe. */
 void sj_delayed_free_begin(const sj_zombie_region *region);
 bool sj_delayed_free_is_on(void);
 

@@ -29,10 +29,10 @@ extern __thread uint64_t sj_counted_site
  * saves the program's return address first. */
 #define SJ_CALL_SITE() (sj_counted_site != 0 ? sj_counted_site : SJ_CALL_SITE_OF_ENTRY())
 
-enum { SJ_POOL_PAGE = 4096, SJ_POOL_DATA_PAGES = 4 };
 enum {
-    SJ_POOL_BLOCK_MAX_BYTES = SJ_POOL_DATA_PAGES * SJ_POOL_PAGE,
-    SJ_POOL_SLOT_BYTES = (SJ_POOL_DATA_PAGES + 1) * SJ_POOL_PAGE,
+    SJ_POOL_PAGE = 4096,
+    SJ_POOL_SMALL_BYTES = 16 << 10, /* Largest block of the first class of slots. */
+    SJ_POOL_BLOCK_MAX_BYTES = 1 << 20,
     SJ_POOL_ALIGNMENT = 16
 };
 
@@ -101,13 +101,31 @@ void sj_pool_detach(void);
  * freed blocks stay closed longer. `random` is uniformly distributed. */
 bool sj_pool_spares_blocks(uint32_t random);
 
+/* The class of slots that contains an address of the pool; NULL for one after the last slot. */
+static inline __attribute__((always_inline)) const sj_pool_class *
+sj_pool_class_at(const sj_pool *pool, uint64_t address)
+{
+    for (uint32_t i = 0; i < SJ_POOL_CLASSES; i++) {
+        const sj_pool_class *class = &pool->classes[i];
+        if (address < class->start + (uint64_t) class->slots * class->slot_bytes) {
+            return class;
+        }
+    }
+    return NULL;
+}
+
 /* Returns a zeroed block for functions of `families`. Returns NULL and counts the failure if it has
  * none. `alignment` is a power of two, at least SJ_POOL_ALIGNMENT. Async-signal-safe. */
 void *sj_pool_allocate(size_t bytes, size_t alignment, uint32_t families);
 
-/* Maps the pages of a pool; all are closed. May reduce the number of slots. Returns false if out of
- * memory. */
-bool sj_pages_map_pool(sj_pool *pool, uint64_t memory_bytes);
+/* Maps the pages of a pool with `slots` slots for small blocks; all are closed. May reduce the
+ * number of slots. Returns false if out of memory. */
+bool sj_pages_map_pool(sj_pool *pool, uint32_t slots, uint64_t memory_bytes);
+
+/* Sets the number and the size of the slots of each class, for `slots` slots of small blocks.
+ * Returns the bytes of all slots. Call sj_pool_place_classes once they are mapped. */
+uint64_t sj_pool_size_classes(sj_pool *pool, uint32_t slots);
+void sj_pool_place_classes(sj_pool *pool);
 
 /* Opens all pages of the pool and drops the saved contents. */
 void sj_pages_open_all(sj_pool *pool);
@@ -123,7 +141,7 @@ bool sj_pages_close(uint64_t address, uint64_t bytes);
 
 /* Closes all pages of a slot that was never used, or of which some pages may be open. Returns false
  * if the kernel refuses. */
-bool sj_pages_close_slot(uint64_t slot_start);
+bool sj_pages_close_slot(uint64_t slot_start, uint64_t slot_bytes);
 
 /* Saves the content of a block that is about to be closed, if closing would drop it. */
 void sj_pages_save(sj_pool_slot *slot);
@@ -145,6 +163,10 @@ void sj_pool_count_refused(void);
  * of `families` may not free. `site` is the return address of the call that frees the block. */
 void sj_pool_free(void *block, uint64_t site, uint32_t families);
 
+/* Reports a live block if the program has written to the bytes around it. Call it when the program
+ * passes the block to a call. `site` is the return address of the call. */
+void sj_pool_check(sj_pool_slot *slot, uint64_t site);
+
 /* Drops the older half of the saved contents. If the pool has no guard regions, drops the content
  * of the older half of the freed blocks instead. The pages of freed blocks stay closed. */
 void sj_pool_shrink(void);
@@ -163,6 +185,10 @@ sj_pool_slot *sj_pool_slot_at(uint32_t index);
 
 /* Returns the address of the guard page before the slot's data pages. */
 uint64_t sj_pool_slot_start(const sj_pool_slot *slot);
+
+/* Returns the address after the slot's data pages. The next slot's guard page, or a closed page,
+ * follows. */
+uint64_t sj_pool_slot_end(const sj_pool_slot *slot);
 
 /* Opens the page at `address`, so that the program can access it and continue. Restores the content
  * of a freed block. `slot` may be NULL. */

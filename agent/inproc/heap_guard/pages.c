@@ -50,10 +50,10 @@ static bool has_guard_regions(void)
 
 /* Maps the ring. It has at most a quarter of the memory that the policy allows, which suffices
  * because most blocks are much smaller than their pages. */
-static bool map_ring(sj_pool *pool, uint64_t memory_bytes)
+static bool map_ring(sj_pool *pool, uint64_t all_bytes, uint64_t memory_bytes)
 {
     uint64_t bytes = SJ_POOL_PAGE;
-    while (bytes * 8 <= memory_bytes && bytes < (uint64_t)pool->slots * SJ_POOL_BLOCK_MAX_BYTES) {
+    while (bytes * 8 <= memory_bytes && bytes < all_bytes) {
         bytes *= 2;
     }
     pool->saved = map_memory(bytes, PROT_READ | PROT_WRITE);
@@ -61,17 +61,18 @@ static bool map_ring(sj_pool *pool, uint64_t memory_bytes)
     return pool->saved != NULL;
 }
 
-bool sj_pages_map_pool(sj_pool *pool, uint64_t memory_bytes)
+bool sj_pages_map_pool(sj_pool *pool, uint32_t slots, uint64_t memory_bytes)
 {
-    pool->has_guards = has_guard_regions() && map_ring(pool, memory_bytes) ? 1 : 0;
-    if (pool->has_guards == 0 && pool->slots > GUARDED_BLOCKS_BY_PROTECTION) {
-        pool->slots = GUARDED_BLOCKS_BY_PROTECTION;
+    uint64_t all_bytes = sj_pool_size_classes(pool, slots);
+    pool->has_guards = has_guard_regions() && map_ring(pool, all_bytes, memory_bytes) ? 1 : 0;
+    if (pool->has_guards == 0 && slots > GUARDED_BLOCKS_BY_PROTECTION) {
+        all_bytes = sj_pool_size_classes(pool, GUARDED_BLOCKS_BY_PROTECTION);
     }
-    while ((UINT64_C(1) << pool->shift) <
-           (uint64_t)pool->slots * SJ_POOL_SLOT_BYTES + SJ_POOL_PAGE) {
+    while ((UINT64_C(1) << pool->shift) < all_bytes + SJ_POOL_PAGE) {
         pool->shift++;
     }
     pool->base = (uint64_t)(uintptr_t)map_memory(UINT64_C(1) << pool->shift, PROT_NONE);
+    sj_pool_place_classes(pool);
     if (pool->base != 0 && pool->has_guards != 0) {
         (void)advise(pool->base, UINT64_C(1) << pool->shift, MADV_NOHUGEPAGE);
     }
@@ -116,12 +117,12 @@ void sj_pages_open_touched(uint64_t page)
     (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
 }
 
-bool sj_pages_close_slot(uint64_t slot_start)
+bool sj_pages_close_slot(uint64_t slot_start, uint64_t slot_bytes)
 {
     return (sj_heap_pool.has_guards == 0 ||
-            sj_sys_protect((void *)(uintptr_t)slot_start, SJ_POOL_SLOT_BYTES,
-                           PROT_READ | PROT_WRITE) == 0) &&
-           sj_pages_close(slot_start, SJ_POOL_SLOT_BYTES);
+            sj_sys_protect((void *)(uintptr_t)slot_start, slot_bytes, PROT_READ | PROT_WRITE) ==
+                0) &&
+           sj_pages_close(slot_start, slot_bytes);
 }
 
 void sj_pages_open_all(sj_pool *pool)
@@ -152,9 +153,12 @@ static void copy_ring(const sj_pool *pool, uint64_t position, void *bytes, uint6
 
 void sj_pages_save(sj_pool_slot *slot)
 {
+    enum { LARGEST_PART = 16 }; /* One large block does not drop the contents of all small ones. */
     sj_pool *pool = &sj_heap_pool;
     slot->saved_at = 0;
-    if (pool->has_guards == 0 || slot->size > pool->saved_bytes) {
+    if (pool->has_guards == 0 ||
+        (slot->size > pool->saved_bytes / LARGEST_PART && slot->size > SJ_POOL_SMALL_BYTES) ||
+        slot->size > pool->saved_bytes) {
         return;
     }
     const uint64_t position = atomic_fetch_add(&pool->saved_next, slot->size);

@@ -1,11 +1,12 @@
 /* Design notes
  *
- * All slots have one size: a closed guard page, then data pages. One more closed page follows the
- * last slot. A block lies at the beginning or at the end of its pages, at random. So an access
- * beyond one of its ends meets a closed page in half of all cases. Freed slots wait in a queue,
- * first in, first out, so that a freed block is watched for as long as possible. If a thread stops
- * in the middle of a removal from the queue, the slot that was to get its place is never used
- * again. */
+ * The slots of a class have one size: a closed guard page, then data pages. One more closed page
+ * follows the last slot of the last class. A class has its own queue of freed slots. A block lies
+ * at the end of its pages, or at their beginning if the policy says so, so that an access beyond
+ * this end meets a closed page. The rest of its pages has a pattern, which is checked by each call
+ * that gets the block. Freed slots wait in a queue, first in, first out, so that a freed block is
+ * watched for as long as possible. If a thread stops in the middle of a removal from the queue, the
+ * slot that was to get its place is never used again. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -33,15 +34,34 @@ static uint32_t index_of(const sj_pool_slot *slot)
     return (uint32_t)((uint64_t)((const uint8_t *)slot - pool->records) / record_bytes(pool));
 }
 
+static sj_pool_class *class_of(const sj_pool_slot *slot)
+{
+    sj_pool *pool = &sj_heap_pool;
+    const uint32_t index = index_of(slot);
+    uint32_t class = SJ_POOL_CLASSES - 1;
+    while (index < pool->classes[class].first) {
+        class --;
+    }
+    return &pool->classes[class];
+}
+
 uint64_t sj_pool_slot_start(const sj_pool_slot *slot)
 {
-    return sj_heap_pool.base + (uint64_t)index_of(slot) * SJ_POOL_SLOT_BYTES;
+    const sj_pool_class *class = class_of(slot);
+    return class->start + (uint64_t)(index_of(slot) - class->first) * class->slot_bytes;
+}
+
+uint64_t sj_pool_slot_end(const sj_pool_slot *slot)
+{
+    return sj_pool_slot_start(slot) + class_of(slot)->slot_bytes;
 }
 
 sj_pool_slot *sj_pool_find(uint64_t address)
 {
-    const uint64_t index = (address - sj_heap_pool.base) / SJ_POOL_SLOT_BYTES;
-    return index < sj_heap_pool.slots ? sj_pool_slot_at((uint32_t)index) : NULL;
+    const sj_pool_class *class = sj_pool_class_at(&sj_heap_pool, address);
+    return class != NULL ? sj_pool_slot_at(class->first +
+                                           (uint32_t)((address - class->start) / class->slot_bytes))
+                         : NULL;
 }
 
 static uint32_t round_to_power(uint64_t bytes)
@@ -53,21 +73,29 @@ static uint32_t round_to_power(uint64_t bytes)
     return shift;
 }
 
+static bool make_queue(sj_pool_class *class)
+{
+    const uint32_t queue_shift = round_to_power((uint64_t) class->slots * 2);
+    class->queue_mask = (UINT32_C(1) << queue_shift) - 1;
+    class->queue = sj_sys_allocate(sizeof(uint32_t) << queue_shift);
+    return class->queue != NULL;
+}
+
 bool sj_pool_init(const sj_zombie_settings *settings)
 {
     sj_pool *pool = &sj_heap_pool;
-    pool->slots = settings->slots;
     pool->stack_bytes = settings->stack_bytes & ~(uint32_t)(SJ_POOL_ALIGNMENT - 1);
-    if (!sj_pages_map_pool(pool, (uint64_t)settings->memory_kib << 10)) {
+    if (!sj_pages_map_pool(pool, settings->slots, (uint64_t)settings->memory_kib << 10)) {
         return false;
     }
-    const uint32_t queue_shift = round_to_power((uint64_t)pool->slots * 2);
-    pool->queue_mask = (UINT32_C(1) << queue_shift) - 1;
     pool->records =
         sj_sys_map(NULL, (uint64_t)pool->slots * record_bytes(pool), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    pool->queue = sj_sys_allocate(sizeof(uint32_t) << queue_shift);
-    if (sj_sys_failed(pool->records) || pool->queue == NULL) {
+    bool has_queues = true;
+    for (uint32_t i = 0; i < SJ_POOL_CLASSES; i++) {
+        has_queues = has_queues && make_queue(&pool->classes[i]);
+    }
+    if (sj_sys_failed(pool->records) || !has_queues) {
         return false; /* The few mapped bytes stay mapped. */
     }
     sj_residue_now->shared.pool_bytes = UINT64_C(1) << pool->shift;
@@ -79,24 +107,23 @@ static bool is_live(uint32_t index)
     return atomic_load(&sj_pool_slot_at(index)->state) == SJ_SLOT_LIVE;
 }
 
-/* One system call for adjacent slots. */
-static void release_slots(uint32_t first, uint32_t end)
+/* One system call for adjacent slots of a class. */
+static void release_slots(const sj_pool_class *class, uint32_t first, uint32_t end)
 {
     if (first < end) {
         (void)SJ_SYS(SYS_madvise, sj_pool_slot_start(sj_pool_slot_at(first)),
-                     (uint64_t)(end - first) * SJ_POOL_SLOT_BYTES, MADV_DONTNEED, 0, 0, 0);
+                     (uint64_t)(end - first) * class->slot_bytes, MADV_DONTNEED, 0, 0, 0);
     }
 }
 
-void sj_pool_detach(void)
+static void release_class(sj_pool_class *class)
 {
     sj_pool *pool = &sj_heap_pool;
-    uint32_t first = 0;
-    const uint32_t fresh = atomic_load(&pool->fresh);
-    sj_pages_open_all(pool);
-    for (uint32_t i = 0; i < fresh; i++) {
+    uint32_t first = class->first;
+    const uint32_t end = class->first + atomic_load(&class->fresh);
+    for (uint32_t i = first; i < end; i++) {
         if (is_live(i)) {
-            release_slots(first, i);
+            release_slots(class, first, i);
             first = i + 1;
         } else {
             atomic_store(&sj_pool_slot_at(i)->state, SJ_SLOT_UNUSED);
@@ -104,7 +131,16 @@ void sj_pool_detach(void)
             sj_pool_slot_at(i)->held_bytes = 0;
         }
     }
-    release_slots(first, fresh);
+    release_slots(class, first, end);
+}
+
+void sj_pool_detach(void)
+{
+    sj_pool *pool = &sj_heap_pool;
+    sj_pages_open_all(pool);
+    for (uint32_t i = 0; i < SJ_POOL_CLASSES; i++) {
+        release_class(&pool->classes[i]);
+    }
     pool->was_left = 1;
 }
 
@@ -118,16 +154,15 @@ static void count(size_t offset)
 
 #define COUNT(name) count(offsetof(sj_zombie_region, counters.name))
 
-static sj_pool_slot *claim_freed_slot(void)
+static sj_pool_slot *claim_freed_slot(sj_pool_class *class)
 {
-    sj_pool *pool = &sj_heap_pool;
-    uint32_t head = atomic_load(&pool->head);
-    while (head != atomic_load(&pool->tail)) {
-        _Atomic uint32_t *cell = &pool->queue[head & pool->queue_mask];
+    uint32_t head = atomic_load(&class->head);
+    while (head != atomic_load(&class->tail)) {
+        _Atomic uint32_t *cell = &class->queue[head & class->queue_mask];
         if (atomic_load(cell) == 0) {
             return NULL; /* Another thread is about to fill it. */
         }
-        if (atomic_compare_exchange_strong(&pool->head, &head, head + 1)) {
+        if (atomic_compare_exchange_strong(&class->head, &head, head + 1)) {
             const uint32_t held = atomic_exchange(cell, 0);
             return held != 0 ? sj_pool_slot_at(held - 1) : NULL;
         }
@@ -137,66 +172,73 @@ static sj_pool_slot *claim_freed_slot(void)
 
 static void queue_slot(const sj_pool_slot *slot)
 {
-    sj_pool *pool = &sj_heap_pool;
+    sj_pool_class *class = class_of(slot);
     uint32_t empty = 0;
-    const uint32_t tail = atomic_fetch_add(&pool->tail, 1);
-    (void)atomic_compare_exchange_strong(&pool->queue[tail & pool->queue_mask], &empty,
+    const uint32_t tail = atomic_fetch_add(&class->tail, 1);
+    (void)atomic_compare_exchange_strong(&class->queue[tail & class->queue_mask], &empty,
                                          index_of(slot) + 1);
 }
 
 /* True if so many freed blocks wait that the oldest one's slot is reused before others are touched:
  * a program with few live blocks then needs few pages for their records. */
-static bool has_enough_freed(const sj_pool *pool)
+static bool has_enough_freed(const sj_pool_class *class)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    const uint32_t wanted = region != NULL ? region->settings.freed_slots : 0;
-    return wanted != 0 && atomic_load(&pool->tail) - atomic_load(&pool->head) > wanted;
+    const uint64_t wanted = region != NULL ? region->settings.freed_slots : 0;
+    return wanted != 0 && atomic_load(&class->tail) - atomic_load(&class->head) >
+                              wanted * class->slots / sj_heap_pool.classes[0].slots;
 }
 
 bool sj_pool_spares_blocks(uint32_t random)
 {
     const uint32_t live = atomic_load(&sj_residue_now->shared.live);
-    const uint32_t slots = sj_heap_pool.slots;
+    const uint32_t slots = sj_heap_pool.classes[0].slots;
     const uint32_t last = slots / 16;
     const uint32_t left = live < slots ? slots - live : 0;
-    return left < last && random % last >= left;
+    /* Large blocks count as live, too, so a small slot may be left even if none seems to be. */
+    return left != 0 && left < last && random % last >= left;
 }
 
 /* Reuses slots in the order of the frees, after each was used once or enough freed blocks wait. */
-static sj_pool_slot *claim_slot(void)
+static sj_pool_slot *claim_slot(sj_pool_class *class)
 {
-    sj_pool *pool = &sj_heap_pool;
-    if (has_enough_freed(pool)) {
-        sj_pool_slot *oldest = claim_freed_slot();
+    if (has_enough_freed(class)) {
+        sj_pool_slot *oldest = claim_freed_slot(class);
         if (oldest != NULL) {
             COUNT(evicted);
             return oldest;
         }
     }
-    uint32_t fresh = atomic_load(&pool->fresh);
-    while (fresh < pool->slots) {
-        if (atomic_compare_exchange_strong(&pool->fresh, &fresh, fresh + 1)) {
-            return sj_pool_slot_at(fresh);
+    uint32_t fresh = atomic_load(&class->fresh);
+    while (fresh < class->slots) {
+        if (atomic_compare_exchange_strong(&class->fresh, &fresh, fresh + 1)) {
+            return sj_pool_slot_at(class->first + fresh);
         }
     }
-    sj_pool_slot *slot = claim_freed_slot();
+    sj_pool_slot *slot = claim_freed_slot(class);
     if (slot != NULL) {
         COUNT(evicted);
     }
     return slot;
 }
 
-void sj_pool_resume(void)
+static void resume_class(sj_pool_class *class)
 {
-    sj_pool *pool = &sj_heap_pool;
-    const uint32_t fresh = atomic_load(&pool->fresh);
-    memset(pool->queue, 0, ((uint64_t)pool->queue_mask + 1) * sizeof(*pool->queue));
-    atomic_store(&pool->head, 0);
-    atomic_store(&pool->tail, 0);
-    for (uint32_t i = 0; i < fresh; i++) {
+    const uint32_t end = class->first + atomic_load(&class->fresh);
+    memset(class->queue, 0, ((uint64_t) class->queue_mask + 1) * sizeof(*class->queue));
+    atomic_store(&class->head, 0);
+    atomic_store(&class->tail, 0);
+    for (uint32_t i = class->first; i < end; i++) {
         if (!is_live(i)) {
             queue_slot(sj_pool_slot_at(i));
         }
+    }
+}
+
+void sj_pool_resume(void)
+{
+    for (uint32_t i = 0; i < SJ_POOL_CLASSES; i++) {
+        resume_class(&sj_heap_pool.classes[i]);
     }
 }
 
@@ -204,20 +246,20 @@ void sj_pool_resume(void)
 static void drop_content(sj_pool_slot *slot)
 {
     if (slot->held_bytes != 0) {
-        (void)SJ_SYS(SYS_madvise, sj_pool_slot_start(slot) + SJ_POOL_PAGE, SJ_POOL_BLOCK_MAX_BYTES,
-                     MADV_DONTNEED, 0, 0, 0);
+        (void)SJ_SYS(SYS_madvise, sj_pool_slot_start(slot) + SJ_POOL_PAGE,
+                     class_of(slot)->slot_bytes - SJ_POOL_PAGE, MADV_DONTNEED, 0, 0, 0);
         atomic_fetch_sub(&sj_heap_pool.held_bytes, slot->held_bytes);
         slot->held_bytes = 0;
     }
 }
 
-/* Drops the content of the oldest freed blocks until `limit_bytes` are held, or of `most` blocks.
- * Their pages stay closed. If the program continues after a use of such a block, it reads zeros. */
-static void drop_freed_content(uint32_t most, uint64_t limit_bytes)
+/* Drops the content of the oldest freed blocks of a class until `limit_bytes` are held in all, or
+ * of `most` blocks. Their pages stay closed. If the program continues after a use of such a block,
+ * it reads zeros. */
+static void drop_freed_content(sj_pool_class *class, uint32_t most, uint64_t limit_bytes)
 {
-    sj_pool *pool = &sj_heap_pool;
-    for (uint32_t i = 0; i < most && atomic_load(&pool->held_bytes) > limit_bytes; i++) {
-        sj_pool_slot *slot = claim_freed_slot();
+    for (uint32_t i = 0; i < most && atomic_load(&sj_heap_pool.held_bytes) > limit_bytes; i++) {
+        sj_pool_slot *slot = claim_freed_slot(class);
         if (slot == NULL) {
             return;
         }
@@ -236,7 +278,10 @@ void sj_pool_shrink(void)
         sj_pages_forget_half(pool);
         return;
     }
-    drop_freed_content((atomic_load(&pool->tail) - atomic_load(&pool->head)) / 2, 0);
+    for (uint32_t i = 0; i < SJ_POOL_CLASSES; i++) {
+        sj_pool_class *class = &pool->classes[i];
+        drop_freed_content(class, (atomic_load(&class->tail) - atomic_load(&class->head)) / 2, 0);
+    }
 }
 
 /* Drops content if the recorder has found that memory is short. */
@@ -263,10 +308,20 @@ static bool has_memory(uint64_t bytes)
     if (limit < bytes) {
         return false;
     }
-    if (sj_heap_pool.has_guards == 0) {
-        drop_freed_content(TRIES, limit - bytes);
+    for (uint32_t i = SJ_POOL_CLASSES; sj_heap_pool.has_guards == 0 && i-- > 0;) {
+        drop_freed_content(&sj_heap_pool.classes[i], TRIES, limit - bytes);
     }
     return atomic_load(&sj_heap_pool.held_bytes) <= limit - bytes;
+}
+
+/* Closes the page after a slot again if the program may have opened it. */
+static bool close_page_after(const sj_pool_slot *slot)
+{
+    const uint64_t after = sj_pool_slot_end(slot);
+    const sj_pool_slot *next = sj_pool_find(after);
+    const bool was_opened =
+        sj_heap_pool.was_left != 0 || next == NULL || atomic_load(&next->is_open) != 0;
+    return !was_opened || sj_pages_close(after, SJ_POOL_PAGE);
 }
 
 static bool prepare_pages(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
@@ -274,7 +329,9 @@ static bool prepare_pages(sj_pool_slot *slot, uint64_t first_page, uint64_t byte
     const bool has_guards = sj_heap_pool.has_guards != 0;
     const bool is_new = has_guards && slot->is_prepared == 0;
     if (atomic_exchange(&slot->is_open, 0) != 0 || sj_heap_pool.was_left != 0 || is_new) {
-        if (!sj_pages_close_slot(sj_pool_slot_start(slot))) {
+        /* The page after the slot is the next slot's guard page, or closed for ever. */
+        if (!sj_pages_close_slot(sj_pool_slot_start(slot), class_of(slot)->slot_bytes) ||
+            !close_page_after(slot)) {
             atomic_store(&slot->is_open, 1); /* Close it before its next use. */
             return false;
         }
@@ -340,13 +397,24 @@ static uint64_t address_at_end(uint64_t page, uint64_t pages, size_t bytes, size
     return (page + pages - rounded_bytes) & ~(uint64_t)(alignment - 1);
 }
 
+/* True if the next block lies at the end of its pages. If blocks take turns, these follow the
+ * Thue-Morse sequence: each block of a program that allocates in a fixed pattern gets both ends. */
+static bool is_next_at_end(void)
+{
+    static _Atomic uint32_t turn;
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    const uint32_t align = region != NULL ? region->settings.align : SJ_ZOMBIE_ALIGN_END;
+    return align == SJ_ZOMBIE_ALIGN_BOTH ? (__builtin_popcount(atomic_fetch_add(&turn, 1)) & 1) == 0
+                                         : align == SJ_ZOMBIE_ALIGN_END;
+}
+
 static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uint32_t families,
                          const sj_zombie_trace *here)
 {
-    const bool at_end = (sj_arch_ticks() >> 5 & 1) != 0;
+    const bool at_end = is_next_at_end();
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
-    const uint64_t data = sj_pool_slot_start(slot) + SJ_POOL_PAGE;
-    const uint64_t page = at_end ? data + SJ_POOL_BLOCK_MAX_BYTES - pages : data;
+    const uint64_t page =
+        at_end ? sj_pool_slot_end(slot) - pages : sj_pool_slot_start(slot) + SJ_POOL_PAGE;
     if (!prepare_pages(slot, page, pages)) {
         COUNT(refused_memory);
         queue_slot(slot);
@@ -366,6 +434,16 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
     return (void *)(uintptr_t)slot->address;
 }
 
+/* The class with the smallest slots that hold a block. */
+static sj_pool_class *class_for(size_t bytes)
+{
+    sj_pool_class *class = sj_heap_pool.classes;
+    while (bytes > class->slot_bytes - SJ_POOL_PAGE) {
+        class ++;
+    }
+    return class;
+}
+
 static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t families,
                                 const sj_zombie_trace *here)
 {
@@ -374,7 +452,7 @@ static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t familie
         COUNT(refused_limit);
         return NULL;
     }
-    sj_pool_slot *slot = claim_slot();
+    sj_pool_slot *slot = claim_slot(class_for(bytes));
     if (slot == NULL) {
         COUNT(refused_full);
         return NULL;
@@ -425,15 +503,28 @@ static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t addres
     sj_report_stop_if(sj_report_use(slot, kind, address, true, here, site));
 }
 
-/* Checks the bytes around the block that no closed page guards. */
-static void check_margins(sj_pool_slot *slot, const sj_zombie_trace *here, uint64_t site)
+/* Checks the bytes around the block that no closed page guards, when it is freed or when a call
+ * gets it as an argument. */
+static void check_margins(sj_pool_slot *slot, bool is_free, const sj_zombie_trace *here,
+                          uint64_t site)
 {
     const uint64_t page = slot->address & ~(uint64_t)(SJ_POOL_PAGE - 1);
     const uint64_t end = slot->address + slot->size;
     if (!has_pattern(end, page + bytes_of_pages(slot))) {
-        report_free(slot, SJ_ZOMBIE_OVERFLOW_AT_FREE, end, here, site);
+        report_free(slot, is_free ? SJ_ZOMBIE_OVERFLOW_AT_FREE : SJ_ZOMBIE_OVERFLOW_AT_CALL, end,
+                    here, site);
     } else if (!has_pattern(page, slot->address)) {
-        report_free(slot, SJ_ZOMBIE_UNDERFLOW_AT_FREE, slot->address - 1, here, site);
+        report_free(slot, is_free ? SJ_ZOMBIE_UNDERFLOW_AT_FREE : SJ_ZOMBIE_UNDERFLOW_AT_CALL,
+                    slot->address - 1, here, site);
+    }
+}
+
+void sj_pool_check(sj_pool_slot *slot, uint64_t site)
+{
+    sj_zombie_trace here = {0};
+    if (atomic_load(&slot->state) == SJ_SLOT_LIVE && atomic_load(&slot->is_reported) == 0) {
+        sj_trace_here(&here);
+        check_margins(slot, false, &here, site);
     }
 }
 
@@ -485,7 +576,7 @@ void sj_pool_free(void *block, uint64_t site, uint32_t families)
     if ((slot->families & families) == 0) {
         report_free(slot, SJ_ZOMBIE_MISMATCHED_FREE, address, &here, site);
     } else {
-        check_margins(slot, &here, site);
+        check_margins(slot, true, &here, site);
     }
     record_trace(&slot->release, &here, (uint8_t *)(slot + 1) + sj_heap_pool.stack_bytes);
     if (slot->object != 0) {
@@ -503,6 +594,11 @@ void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
     const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
     if (slot != NULL) {
         atomic_store(&slot->is_open, 1);
+    }
+    /* A guard page also belongs to the slot before it. */
+    sj_pool_slot *before = page > sj_heap_pool.base ? sj_pool_find(page - SJ_POOL_PAGE) : NULL;
+    if (before != NULL && before != slot) {
+        atomic_store(&before->is_open, 1);
     }
     uint32_t freed = SJ_SLOT_FREED;
     const bool owns =

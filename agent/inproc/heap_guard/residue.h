@@ -21,18 +21,30 @@ typedef enum sj_block_family {
     SJ_FAMILY_ANY = 7
 } sj_block_family;
 
+/* Number of sizes of slots: for blocks of at most 16 KiB, 128 KiB and 1 MiB. */
+enum { SJ_POOL_CLASSES = 3 };
+
+/* Slots of one size, directly after those of the class before. */
+typedef struct sj_pool_class {
+    uint64_t start;      /* Address of the first slot. */
+    uint32_t slot_bytes; /* A guard page, then the data pages. */
+    uint32_t slots;
+    uint32_t first; /* Index of the first slot's record. */
+    uint32_t queue_mask;
+    _Atomic uint32_t *queue; /* FIFO of freed slots, each as 1 + its index. */
+    _Atomic uint32_t fresh;  /* Number of slots that were used at least once. */
+    _Atomic uint32_t head;   /* Position in `queue` from which the next slot is claimed. */
+    _Atomic uint32_t tail;   /* Position in `queue` to which the next slot is written. */
+} sj_pool_class;
+
 typedef struct sj_pool {
     uint64_t base;
     uint32_t shift; /* The mapping has `1 << shift` bytes. */
-    uint32_t slots;
+    uint32_t slots; /* Slots of all classes. */
     uint32_t stack_bytes;
-    uint32_t queue_mask;
-    uint8_t *records;            /* For each slot an sj_pool_slot and two stacks. */
-    _Atomic uint32_t *queue;     /* FIFO of freed slots, each as 1 + its index. */
-    _Atomic uint32_t fresh;      /* Number of slots that were used at least once. */
-    _Atomic uint32_t head;       /* Position in `queue` from which the next slot is claimed. */
-    _Atomic uint32_t tail;       /* Position in `queue` to which the next slot is written. */
-    _Atomic uint64_t held_bytes; /* Bytes of memory that the pages of all slots use. */
+    uint8_t *records;                       /* For each slot an sj_pool_slot and two stacks. */
+    sj_pool_class classes[SJ_POOL_CLASSES]; /* Small blocks first. */
+    _Atomic uint64_t held_bytes;            /* Bytes of memory that the pages of all slots use. */
     /* True once an agent has detached: then pages of slots without a live block may be open. */
     uint32_t was_left;
     uint32_t has_guards;  /* True if pages are closed by guard regions (pages.c). */

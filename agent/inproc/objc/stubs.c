@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10U
@@ -134,11 +135,20 @@ static void close_record(stub_record *stub)
     atomic_store((_Atomic uint64_t *)(void *)&stub->record.entry, stub->record.target);
 }
 
+/* True if the head of an area lies at the address, which may not be mapped. */
+static bool is_area(const stub_area *found)
+{
+    uint64_t head[2];
+    const struct iovec to = {.iov_base = head, .iov_len = sizeof(head)};
+    const struct iovec from = {.iov_base = (void *)(uintptr_t)found, .iov_len = sizeof(head)};
+    return SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to, 1, &from, 1, 0) == sizeof(head) &&
+           head[0] == AREA_MAGIC && head[1] <= STUBS_MAX;
+}
+
 void sj_objc_stubs_adopt(uint64_t code)
 {
     stub_area *found = (stub_area *)(uintptr_t)(code - CODE_OFFSET);
-    if (area != NULL || code < CODE_OFFSET || found->magic != AREA_MAGIC ||
-        found->count > STUBS_MAX) {
+    if (area != NULL || code < CODE_OFFSET || !is_area(found)) {
         return;
     }
     area = found;

@@ -105,13 +105,12 @@ static uint32_t trampoline_number(uint64_t code)
 static method_trampolines *create_mapping(void)
 {
     method_trampolines *created = sj_named_mapping_new(METHODS_NAME, DATA_BYTES, DATA_BYTES);
-    if (created != NULL &&
-        !sj_arch_method_trampolines_begin((uint8_t *)created + DATA_BYTES, &created->words)) {
-        (void)sj_sys_unmap(created, 2 * (size_t)DATA_BYTES);
+    if (created == NULL) {
         return NULL;
     }
-    if (created == NULL ||
+    if (!sj_arch_method_trampolines_begin((uint8_t *)created + DATA_BYTES, &created->words) ||
         sj_sys_protect((uint8_t *)created + DATA_BYTES, PAGE, PROT_READ | PROT_EXEC) != 0) {
+        (void)sj_sys_unmap(created, 2 * (size_t)DATA_BYTES);
         return NULL;
     }
     created->words.zombie = (uint64_t)(uintptr_t)&sj_objc_trampolines_now->zombie;
@@ -257,12 +256,9 @@ void sj_own_methods_begin(void)
     }
 }
 
-void sj_own_methods_add_module(const void *module)
+/* The caller holds the lock. */
+static void change_methods_of_module(const gcc_symbols *symbols)
 {
-    const gcc_symbols *symbols = ((const gcc_module *)module)->symbols;
-    if (mapping == NULL || symbols == NULL || !sj_owner_lock_acquire(&lock)) {
-        return;
-    }
     for (uint32_t i = 0; i < symbols->class_count; i++) {
         change_methods_of_class(symbols->definitions[i], use_trampoline, false);
     }
@@ -273,16 +269,30 @@ void sj_own_methods_add_module(const void *module)
             change_methods_of_class(class, use_trampoline, false);
         }
     }
+}
+
+void sj_own_methods_add_module(const void *module)
+{
+    const gcc_symbols *symbols = ((const gcc_module *)module)->symbols;
+    if (symbols == NULL || !sj_owner_lock_acquire(&lock)) {
+        return;
+    }
+    if (mapping != NULL) {
+        change_methods_of_module(symbols);
+    }
     sj_owner_lock_free(&lock);
 }
 
 void sj_own_methods_end(void)
 {
-    if (mapping != NULL && sj_owner_lock_acquire(&lock)) {
-        change_all(restore_method);
-        sj_owner_lock_free(&lock);
+    if (!sj_owner_lock_acquire(&lock)) {
+        return;
     }
-    mapping = NULL;
+    if (mapping != NULL) {
+        change_all(restore_method);
+        mapping = NULL;
+    }
+    sj_owner_lock_free(&lock);
 }
 
 void sj_own_methods_after_fork(void)

@@ -7,6 +7,7 @@
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/heap_guard/named_mapping.h"
+#include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
 
@@ -54,9 +55,14 @@ static sj_objc_trampolines *create_trampolines(void)
 {
     sj_objc_trampolines *trampolines =
         sj_named_mapping_new(MAPPING_NAME, SJ_TRAMPOLINES_DATA_BYTES, SJ_TRAMPOLINES_CODE_BYTES);
-    if (trampolines == NULL ||
-        sj_arch_trampolines_write(code_of(trampolines), trampolines->targets) == 0 ||
-        !sj_named_mapping_seal(trampolines, SJ_TRAMPOLINES_DATA_BYTES, SJ_TRAMPOLINES_CODE_BYTES)) {
+    if (trampolines == NULL) {
+        return NULL;
+    }
+    if (sj_arch_trampolines_write(code_of(trampolines), trampolines->targets) == 0) {
+        (void)sj_sys_unmap(trampolines, SJ_TRAMPOLINES_DATA_BYTES + SJ_TRAMPOLINES_CODE_BYTES);
+        return NULL;
+    }
+    if (!sj_named_mapping_seal(trampolines, SJ_TRAMPOLINES_DATA_BYTES, SJ_TRAMPOLINES_CODE_BYTES)) {
         return NULL;
     }
     trampolines->magic = MAPPING_MAGIC;

@@ -23,12 +23,7 @@ ORDER BY r.report_id DESC
 LIMIT 1
 
 -- name: zombie_coverage
-SELECT total(c.allocations), total(c.guarded), total(c.recycled), total(c.not_sampled), total(c.bad_size),
-    total(c.no_block), total(c.over_memory), total(c.refused), total(a.delayed), total(a.kept),
-    total(a.not_kept)
-FROM zombie_accounts a
-LEFT JOIN zombie_coverage c ON c.session_id = a.session_id AND c.process_number IS a.process_number
-WHERE ?1 IN (0, a.session_id)
+{zombie_coverage_sums}
 
 -- name: zombies_not_asked
 -- Selects a row if no session was recorded with --zombies.

@@ -82,3 +82,15 @@ replace({path}, rtrim({path}, replace({path}, '/', '')), '')
 -- The number of a track. Tracks that are not the own stack of a known thread get numbers above every
 -- thread id of Linux.
 iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)
+
+-- part: zombie_coverage_sums
+-- How much of the heap was watched for uses of freed memory. ?1 is a session, or 0 for all of them.
+SELECT CAST(total(c.allocations) AS INTEGER) AS allocations, CAST(total(c.guarded) AS INTEGER) AS guarded,
+    CAST(total(c.recycled) AS INTEGER) AS recycled, CAST(total(c.not_sampled) AS INTEGER) AS not_sampled,
+    CAST(total(c.bad_size) AS INTEGER) AS bad_size, CAST(total(c.no_block) AS INTEGER) AS no_block,
+    CAST(total(c.over_memory) AS INTEGER) AS over_memory, CAST(total(c.refused) AS INTEGER) AS refused,
+    CAST(total(a.delayed) AS INTEGER) AS delayed, CAST(total(a.kept) AS INTEGER) AS kept,
+    CAST(total(a.not_kept) AS INTEGER) AS not_kept
+FROM zombie_accounts a
+LEFT JOIN zombie_coverage c ON c.session_id = a.session_id AND c.process_number IS a.process_number
+WHERE ?1 IN (0, a.session_id)

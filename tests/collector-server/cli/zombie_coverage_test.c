@@ -3,6 +3,8 @@
 
 #include "tests/support/check.h"
 
+#include <stdlib.h>
+
 static void expect(const sj_zombie_coverage *coverage, const char *wanted)
 {
     char text[SJ_ZOMBIE_COVERAGE_BYTES];
@@ -20,8 +22,8 @@ static void each_reason_has_its_share_and_its_remedy(void **state)
                                  .bad_size = 120000,
                                  .refused = 120000},
            "watched 3 % of 1200000 allocations; 50 % found no free block (raise \"blocks\"); 27 % "
-           "would have exceeded the memory (raise \"memory\"); 10 % were empty or larger than 16 "
-           "KiB; 10 % were refused by the kernel; 1 block reused after the free");
+           "would have exceeded the memory (raise \"memory\"); 10 % were empty or larger than 1 "
+           "MiB; 10 % were refused by the kernel; 1 block reused after the free");
     expect(&(sj_zombie_coverage){.allocations = 5000, .guarded = 1, .not_sampled = 4999},
            "watched less than 0.1 % of about 5000 allocations; more than 99.9 % left out by "
            "sampling (lower \"one_in\")");
@@ -34,7 +36,7 @@ static void all_and_none_are_exact(void **state)
     expect(&(sj_zombie_coverage){.allocations = 7, .guarded = 7}, "watched 100 % of 7 allocations");
     expect(&(sj_zombie_coverage){.allocations = 10000, .guarded = 9999, .bad_size = 1},
            "watched more than 99.9 % of 10000 allocations; less than 0.1 % were empty or larger "
-           "than 16 KiB");
+           "than 1 MiB");
     expect(&(sj_zombie_coverage){.allocations = 1000, .guarded = 998, .no_block = 2},
            "watched 99.8 % of 1000 allocations; 0.2 % found no free block (raise \"blocks\")");
     expect(&(sj_zombie_coverage){.allocations = 1, .refused = 1},
@@ -48,6 +50,32 @@ static void what_is_not_a_guarded_block_is_counted_apart(void **state)
     expect(&(sj_zombie_coverage){.delayed = 1}, "delayed 1 free");
     expect(&(sj_zombie_coverage){.allocations = 2, .guarded = 2, .delayed = 9, .kept = 5},
            "watched 100 % of 2 allocations; delayed 9 frees; kept 5 of 5 freed objects");
+}
+
+static void json_has_each_sum(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    sj_zombie_coverage_json(file, &(sj_zombie_coverage){.allocations = 9,
+                                                        .guarded = 2,
+                                                        .recycled = 1,
+                                                        .not_sampled = 3,
+                                                        .bad_size = 4,
+                                                        .no_block = 5,
+                                                        .over_memory = 6,
+                                                        .refused = 7,
+                                                        .delayed = 8,
+                                                        .kept = 10,
+                                                        .not_kept = 11});
+    fclose(file);
+    assert_string_equal(text,
+                        "{\"allocations\": 9, \"guarded\": 2, \"recycled\": 1, \"not_sampled\": 3, "
+                        "\"bad_size\": 4, \"no_block\": 5, \"over_memory\": 6, \"refused\": 7, "
+                        "\"delayed\": 8, \"kept\": 10, \"not_kept\": 11}");
+    free(text);
 }
 
 /* The longest sentence is not cut. */
@@ -78,6 +106,6 @@ int main(void)
         cmocka_unit_test(each_reason_has_its_share_and_its_remedy),
         cmocka_unit_test(all_and_none_are_exact),
         cmocka_unit_test(what_is_not_a_guarded_block_is_counted_apart),
-        cmocka_unit_test(the_longest_sentence_fits)};
+        cmocka_unit_test(json_has_each_sum), cmocka_unit_test(the_longest_sentence_fits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -724,7 +724,11 @@ static const char add_finding[] =
     " (2, 7, 2, 2, 'main', 5, NULL, 64, 0);"
     "INSERT INTO zombie_frames VALUES (1, 'use', 0, 5, 'old', '/a', 1, 1),"
     " (2, 'allocation', 0, 5, 'make', '/a', 1, 1), (2, 'use', 1, 5, 'main', '/a', 3, 1),"
-    " (2, 'use', 0, 5, 'drop', '/a', 2, 1), (2, 'free', 0, 6, 'drop', '/a', 2, 1);";
+    " (2, 'use', 0, 5, 'drop', '/a', 2, 1), (2, 'free', 0, 6, 'drop', '/a', 2, 1);"
+    "INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in,"
+    " guarded, released, evicted, refused_size, refused_full, refused_memory, uses, suppressed,"
+    " kept) VALUES (1, 1, 1, '', 1, 30, 0, 0, 0, 10, 0, 2, 0, 4),"
+    " (2, 2, 1, '', 1, 5, 0, 0, 0, 0, 0, 0, 0, 0);";
 
 static void findings_of_freed_memory_have_the_stacks_of_the_last_report(void **state)
 {
@@ -742,6 +746,7 @@ static void findings_of_freed_memory_have_the_stacks_of_the_last_report(void **s
     assert_string_equal(text_of(finding, "kind"), "double_free");
     assert_int_equal(number_of(finding, "sessions"), 2);
     assert_int_equal(number_of(finding, "devices"), 1);
+    assert_int_equal(number_of(json_object_get(body, "coverage"), "allocations"), 45);
     json_decref(body);
     body = client_json(server, "/api/v1/zombies/7/frames", 200);
     assert_int_equal(json_array_size(items_of(body)), 4);

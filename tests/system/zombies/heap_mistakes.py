@@ -199,7 +199,13 @@ def test_life(sojourn, folder):
     check(sojourn.run(["check", "--zombies", database]).returncode == 0, "a resolved finding is a failure")
     shown = sojourn.run(["zombies", "show", "1", "--database", database], capture_output=True)
     check(shown.returncode == 0 and b"read at byte 8 of a block of 40" in shown.stdout, f"{shown}")
-    check(sojourn.run(["zombies", "show", "9", "--database", database]).returncode != 0, "no finding 9")
+    for options in ([], ["--json"]):
+        missing = sojourn.run(["zombies", *options, "show", "9", "--database", database], capture_output=True)
+        check(missing.returncode != 0 and not missing.stdout, f"finding 9: {missing}")
+    finding, = json_rows(sojourn.run(["zombies", "--json", "show", "1", "--database", database], capture_output=True, text=True).stdout)
+    check((finding["kind"], finding["access"], finding["offset"], finding["size"]) == ("use_after_free", "read", 8, 40), f"{finding}")
+    stacks = [[frame["function"] for frame in finding[stack]][0] for stack in ("use", "free", "allocation")]
+    check(stacks == [USE, DROP, MAKE] and finding["calls"], f"{finding}")
     sojourn.record([program, "1"], database, ["--zombies", "heap"])
     check([tuple(r.values()) for r in sojourn.sql(database, row)] == [(1, 3, "reopened")], "not reopened")
 

@@ -63,6 +63,18 @@ def test_collector(sojourn, folder):
     check((done.returncode, done.stdout) == (0, b"0\n1\n"), f"{done}")
 
 
+def test_musl(sojourn):
+    """A program of musl runs unwatched, and the summary says so."""
+    program, database = sojourn.path("musl"), sojourn.path("musl.db")
+    subprocess.run(["musl-gcc", "-O1", "-w", "-o", program,
+                    os.path.join(HERE, "..", "..", "samples", "zombies", "heap.c")], check=True)
+    done = sojourn.run(["record", "-o", database, *WATCH, "--", program, "0"], capture_output=True, text=True)
+    check((done.returncode, done.stdout) == (0, "0\n"), f"{done}")
+    why = "its C library is musl, whose blocks are not watched"
+    check(reasons(sojourn, database) == [why], f"{reasons(sojourn, database)}")
+    check(f"memory     not watched in 1 process: {why}" in " ".join(done.stderr.split("\n")), f"{done.stderr}")
+
+
 def test_two_monitors(sojourn, folder):
     """A second recorder is refused with the reason, and the first one keeps watching. A program with blocks of
     another version is refused, too."""
@@ -84,6 +96,7 @@ def test(sojourn, arguments):
     test_valgrind(sojourn, os.path.join(folder, "heap"))
     test_sanitizer(sojourn)
     test_collector(sojourn, folder)
+    test_musl(sojourn)
     test_two_monitors(sojourn, folder)
 
 

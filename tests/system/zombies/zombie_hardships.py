@@ -94,7 +94,7 @@ def test_no_memory(sojourn, folder):
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
     plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
     check(done.returncode in (plain.returncode, 128 - plain.returncode), f"{done}, not {plain}")
-    rows = sojourn.sql(database, "SELECT not_watched, refused_size + refused_full + refused_memory AS refused"
+    rows = sojourn.sql(database, "SELECT not_watched, refused_size + refused_full + refused_limit + refused_memory AS refused"
                        " FROM zombie_accounts")
     check(rows[0]["not_watched"] != "" or rows[0]["refused"] > 0, f"{rows}")
 

@@ -16,14 +16,25 @@ ACCOUNT = ("SELECT one_in, one_in_most, history_pauses, guarded, uses, suppresse
            " FROM zombie_accounts")
 
 
+def check_summary(sojourn, database, summary):
+    """The JSON summary has the sums of the processes."""
+    sums = sojourn.sql(database, "SELECT total(guarded) AS guarded, total(not_sampled) AS not_sampled, total(no_block) AS no_block,"
+                       " total(over_memory) AS over_memory, total(allocations) AS allocations FROM zombie_coverage"
+                       " WHERE session_id = (SELECT max(session_id) FROM sessions)")[0]
+    said = summary.get("watched_memory", sums)
+    check({name: said[name] for name in sums} == sums, f"{said} in the summary, not {sums}")
+    check("watched_memory" in summary or sums["allocations"] == 0, f"{summary}, not {sums}")
+
+
 def record(sojourn, command, name, policy):
     path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
     if isinstance(policy, dict):
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, **policy}, file)
-    done, _ = sojourn.record(command, database, ["--allow-unmatched", "--policy", path if isinstance(policy, dict) else policy])
+    done, summary = sojourn.record(command, database, ["--allow-unmatched", "--policy", path if isinstance(policy, dict) else policy])
     account = sojourn.sql(database, ACCOUNT)[0]
     check(account["not_watched"] == "", f"{name}: {account}")
+    check_summary(sojourn, database, summary)
     return done, database, account
 
 

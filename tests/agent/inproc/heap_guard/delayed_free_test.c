@@ -7,7 +7,10 @@
 #include "tests/support/check.h"
 
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { BLOCKS = 64, BLOCK_BYTES = 256, MANY_FUNCTIONS = SJ_VIRTUAL_FUNCTIONS + 1 };
 
@@ -309,6 +312,42 @@ static void the_budget_leaves_frees_out(void **state)
     assert_int_equal(atomic_load(&region->counters.delayed), 4);
 }
 
+/* Runs while the thread owns a record. Ends with 0 if the child delays as many blocks as its limit
+ * allows. */
+static void fork_in_report(int signal)
+{
+    (void)signal;
+    if (fork() != 0) {
+        return;
+    }
+    sj_delayed_free_after_fork();
+    const uint32_t before = freed;
+    region->settings.on_use = SJ_ZOMBIE_CONTINUE;
+    region->settings.delayed_kib = 1; /* Two blocks with their records, not three. */
+    free_by_entry(allocate(BLOCK_BYTES));
+    free_by_entry(allocate(BLOCK_BYTES));
+    const uint32_t after_two = freed;
+    free_by_entry(allocate(BLOCK_BYTES));
+    _exit(after_two == before && freed == before + 1 ? 0 : 1);
+}
+
+static void a_child_does_not_count_blocks_that_threads_of_its_parent_owned(void **state)
+{
+    int status = -1;
+    (void)state;
+    const struct sigaction action = {.sa_handler = fork_in_report};
+    struct sigaction before;
+    region->settings.on_use = SJ_ZOMBIE_STOP;
+    uint8_t *block = allocate(BLOCK_BYTES);
+    free_by_entry(block);
+    block[8] = 1;
+    assert_int_equal(sigaction(SIGABRT, &action, &before), 0);
+    sj_delayed_free_shrink(); /* Reports the write by SIGABRT, before it frees the block. */
+    assert_int_equal(sigaction(SIGABRT, &before, NULL), 0);
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+}
+
 static void a_stack_of_no_bytes_is_empty(void **state)
 {
     (void)state;
@@ -322,16 +361,18 @@ static void a_stack_of_no_bytes_is_empty(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(a_freed_block_has_no_table_of_the_agent),
-                                       TEST(resizing_a_freed_object_removes_its_table),
-                                       TEST(a_copy_of_an_object_is_not_a_block),
-                                       TEST(all_kept_objects_are_found),
-                                       TEST(objects_with_too_many_functions_are_freed_at_once),
-                                       TEST(a_block_that_grows_moves_and_is_kept),
-                                       TEST(the_end_releases_the_records),
-                                       TEST(the_limit_says_how_many_blocks_are_kept),
-                                       TEST(resized_blocks_do_not_use_the_limit),
-                                       TEST(the_budget_leaves_frees_out),
-                                       TEST(a_stack_of_no_bytes_is_empty)};
+    const struct CMUnitTest tests[] = {
+        TEST(a_freed_block_has_no_table_of_the_agent),
+        TEST(resizing_a_freed_object_removes_its_table),
+        TEST(a_copy_of_an_object_is_not_a_block),
+        TEST(all_kept_objects_are_found),
+        TEST(objects_with_too_many_functions_are_freed_at_once),
+        TEST(a_block_that_grows_moves_and_is_kept),
+        TEST(the_end_releases_the_records),
+        TEST(the_limit_says_how_many_blocks_are_kept),
+        TEST(resized_blocks_do_not_use_the_limit),
+        TEST(the_budget_leaves_frees_out),
+        TEST(a_child_does_not_count_blocks_that_threads_of_its_parent_owned),
+        TEST(a_stack_of_no_bytes_is_empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,8 @@ static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
     if (entry < SJ_ENTRY_FREE) {
         emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_handler(entry),
                        region->is_forwarding[entry] != 0 ? COMPARE : SUBTRACT);
-    } else if (entry == SJ_ENTRY_SIGACTION || entry == SJ_ENTRY_SIGMASK) {
+    } else if (entry == SJ_ENTRY_SIGACTION || entry == SJ_ENTRY_SIGMASK ||
+               entry >= SJ_ENTRY_READV) {
         emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
     } else {
         emit_range(emitter, entry);

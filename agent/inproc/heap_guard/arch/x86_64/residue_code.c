@@ -24,10 +24,14 @@ static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_resi
                                                                    uint64_t block)
 {
     const sj_pool *pool = &residue->pool;
-    const uint64_t index = (block - pool->base) / SJ_POOL_SLOT_BYTES;
+    const sj_pool_class *class = sj_pool_class_at(pool, block);
+    if (class == NULL) {
+        return NULL;
+    }
+    const uint64_t index = class->first + (block - class->start) / class->slot_bytes;
     const uint64_t record = sizeof(sj_pool_slot) + 2 * (uint64_t)pool->stack_bytes;
     sj_pool_slot *slot = (sj_pool_slot *)(pool->records + index * record);
-    return index < pool->slots && slot->address == block ? slot : NULL;
+    return slot->address == block ? slot : NULL;
 }
 
 /* Ignores a second free and an address that is not a block, because no agent could report it. */
