@@ -4,6 +4,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/report_coverage.h"
+#include "schema/queries/cli/coverage.h"
 
 #include <stddef.h>
 
@@ -20,33 +21,17 @@ typedef struct coverage_question {
     const char *second;
 } coverage_question;
 
-static const char never_sql[] = "SELECT module, name FROM coverage(?1, 'function') "
-                                "WHERE entered = 0 AND unwatched < functions ORDER BY 1, 2";
-
-static const char beyond_sql[] =
-    "SELECT c.module, c.name, c.calls FROM coverage(?1, 'function') AS c "
-    "LEFT JOIN (SELECT module, name FROM coverage(?2, 'function') WHERE entered > 0) AS b "
-    "ON b.module = c.module AND b.name = c.name "
-    "WHERE c.entered > 0 AND b.name IS NULL ORDER BY 1, 2";
-
-static const char reaching_sql[] =
-    "SELECT s.session_id AS session, n.name AS session_name, c.module, c.name, c.calls "
-    "FROM (SELECT DISTINCT session_id FROM session_set(?1)) AS s "
-    "JOIN sessions AS n USING (session_id) "
-    "JOIN coverage(CAST(s.session_id AS TEXT), 'function') AS c "
-    "WHERE c.name GLOB ?2 AND c.entered > 0 ORDER BY 1, 3, 4";
-
 /* Returns the question that the options ask, or one without SQL for the plain table. */
 static coverage_question choose_question(const coverage_request *request)
 {
     if (request->never) {
-        return (coverage_question){.sql = never_sql};
+        return (coverage_question){.sql = sj_coverage_never_sql};
     }
     if (request->beyond != NULL) {
-        return (coverage_question){.sql = beyond_sql, .second = request->beyond};
+        return (coverage_question){.sql = sj_coverage_beyond_sql, .second = request->beyond};
     }
     if (request->reaching != NULL) {
-        return (coverage_question){.sql = reaching_sql, .second = request->reaching};
+        return (coverage_question){.sql = sj_coverage_reaching_sql, .second = request->reaching};
     }
     return (coverage_question){0};
 }
