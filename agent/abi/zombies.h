@@ -80,8 +80,9 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED,
     SJ_ENTRY_SIGACTION,
     SJ_ENTRY_SIGMASK,
-    SJ_ENTRY_READ, /* From here to SJ_ENTRY_SENDTO: system calls whose second argument is a buffer.
-                    */
+    /* SJ_ENTRY_READ to SJ_ENTRY_SENDTO: system calls with a buffer as the second argument and its
+     * size as the third one. */
+    SJ_ENTRY_READ,
     SJ_ENTRY_WRITE,
     SJ_ENTRY_PREAD,
     SJ_ENTRY_PWRITE,
@@ -89,7 +90,9 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_SEND,
     SJ_ENTRY_RECVFROM,
     SJ_ENTRY_SENDTO,
-    SJ_ENTRY_READV, /* From here on: system calls whose arguments lead to several buffers. */
+    /* From here on: system calls whose buffers are found in other ways: vectors, messages, paths,
+     * buffers of a fixed size, and arguments of ioctl. */
+    SJ_ENTRY_READV,
     SJ_ENTRY_WRITEV,
     SJ_ENTRY_PREADV,
     SJ_ENTRY_PWRITEV,
@@ -101,7 +104,9 @@ typedef enum sj_heap_entry {
     SJ_ENTRY_LSTAT,
     SJ_ENTRY_FSTAT,
     SJ_ENTRY_FSTATAT,
-    SJ_ENTRY_XSTAT, /* Until SJ_ENTRY_FXSTAT: programs of a glibc before 2.33. */
+    /* SJ_ENTRY_XSTAT to SJ_ENTRY_FXSTAT: programs that were linked with a glibc before 2.33 call
+     * these. */
+    SJ_ENTRY_XSTAT,
     SJ_ENTRY_LXSTAT,
     SJ_ENTRY_FXSTAT,
     SJ_ENTRY_IOCTL,
@@ -153,12 +158,12 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_UNDERFLOW_AT_CALL = 15
 } sj_zombie_kind;
 
-/* At which end of its pages a guarded block lies. The closed page is next to that end, and the
- * bytes at the other end are filled with a pattern and checked. */
+/* The end of its pages at which a guarded block lies. A closed page is next to that end. The bytes
+ * at the other end have a pattern, which is checked. */
 typedef enum sj_zombie_align {
     SJ_ZOMBIE_ALIGN_END = 0,
     SJ_ZOMBIE_ALIGN_START = 1,
-    SJ_ZOMBIE_ALIGN_BOTH = 2 /* Blocks take turns. */
+    SJ_ZOMBIE_ALIGN_BOTH = 2 /* Some blocks lie at the end, the others at the start. */
 } sj_zombie_align;
 
 typedef enum sj_zombie_on_use {

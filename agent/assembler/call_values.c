@@ -29,7 +29,7 @@ static sj_status store_typed(sj_call_stack *stream, const sj_typed_function *typ
     return SJ_OK;
 }
 
-/* True if a value of a method is stored as it came. */
+/* True if the value of a managed method is stored with the kind that the agent recorded. */
 static bool has_own_type(const sj_typed_function *typed, const sj_block_value *value)
 {
     return (typed->own_positions >> sj_value_position(value->descriptor) & 1) != 0;
@@ -97,7 +97,7 @@ static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t 
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
     const bool is_native = typed != NULL && typed->own_positions == 0;
     bool is_known = !is_native;
-    uint8_t seen[SJ_VALUE_RULES + 1]; /* positions that are stored without a rule */
+    uint8_t seen[SJ_VALUE_RULES + 1]; /* descriptors of values that are stored without a rule */
     size_t count = 0;
     if (is_native) {
         SJ_TRY(store_typed(stream, typed, value, &is_known));

@@ -9,15 +9,15 @@
 enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
 
 /* Sends SIGTERM to the recorder, so that the session ends properly. Returns SJ_ETIMEDOUT if the
- * recorder does not leave the process within 30 s, and SJ_EPERM at once if it may not be
- * signalled. */
+ * recorder does not leave the process within 30 s, and SJ_EPERM at once if this user may not signal
+ * it. */
 static sj_status ask_recorder(pid_t pid, pid_t recorder, sj_error *error)
 {
     sj_recorded recorded;
     if (kill(recorder, SIGTERM) != 0) {
         return errno == ESRCH ? SJ_OK
                               : sj_fail(error, SJ_EPERM,
-                                        "process %d, which records, belongs to another user; "
+                                        "the recorder, process %d, belongs to another user; "
                                         "detach as that user or as root",
                                         (int)recorder);
     }
@@ -29,7 +29,7 @@ static sj_status ask_recorder(pid_t pid, pid_t recorder, sj_error *error)
             return SJ_OK;
         }
     }
-    return sj_fail(error, SJ_ETIMEDOUT, "process %d, which records, does not end", (int)recorder);
+    return sj_fail(error, SJ_ETIMEDOUT, "the recorder, process %d, does not end", (int)recorder);
 }
 
 sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)

@@ -159,7 +159,7 @@ static sj_status report_profile(sj_drain *drain)
     if (shared->profiler == NULL) {
         return SJ_OK;
     }
-    sj_profiler_follow(shared->profiler, now_ns);
+    sj_profiler_checkpoint_if_due(shared->profiler, now_ns);
     if (now_ns < shared->next_profile_ns && !sj_profiler_is_large(shared->profiler)) {
         return SJ_OK;
     }

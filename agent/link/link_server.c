@@ -540,8 +540,8 @@ static sj_status reply_to_packet(sj_link_server *server, link_client *client)
     }
 }
 
-/* Reports what is not recorded because the recorder could not serve the packet. Marks, triggers and
- * policies are commands: their senders learn about it. */
+/* Reports what is not recorded because the recorder could not serve the packet. Packets with
+ * commands (marks, triggers, policies) are not reported here: their senders get the error. */
 static void report_unserved(const sj_link_server *server, const link_client *client,
                             sj_status status)
 {
@@ -555,7 +555,7 @@ static void report_unserved(const sj_link_server *server, const link_client *cli
         memcpy(&hello, server->packet + sizeof(head), sizeof(hello));
         sj_registry_note_unjoined(server->options.registry, (pid_t)hello.pid, status);
     } else if (client->process != 0) {
-        sj_registry_note_unplanned(server->options.registry, "what the agent asked for", status);
+        sj_registry_note_unplanned(server->options.registry, "a request of the agent", status);
     }
 }
 

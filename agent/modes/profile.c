@@ -439,8 +439,8 @@ typedef struct checkpoint_header {
 
 enum {
     CHECKPOINT_NS = 1000000000, /* least pause between checkpoints */
-    /* Also the least pause, in durations of a checkpoint. The program may wait for the drain while
-     * the drain writes one. */
+    /* The pause is also at least this many times as long as the last checkpoint took: the program
+     * may wait for the drain while the drain writes a checkpoint. */
     CHECKPOINT_PAUSE = 31
 };
 
@@ -505,7 +505,7 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
     free(packed);
 }
 
-void sj_profiler_follow(sj_profiler *profiler, uint64_t now_ns)
+void sj_profiler_checkpoint_if_due(sj_profiler *profiler, uint64_t now_ns)
 {
     if (now_ns < profiler->next_checkpoint_ns) {
         return;

@@ -35,9 +35,9 @@ SJ_MUST_CHECK sj_status sj_profiler_send(sj_profiler *profiler);
  * finishes a killed recorder's session. Without that file, recovery reports a gap. */
 void sj_profiler_checkpoint(sj_profiler *profiler);
 
-/* Writes a checkpoint if it is due at `now_ns` (CLOCK_MONOTONIC): a second after the previous one,
- * or later if that one took long. */
-void sj_profiler_follow(sj_profiler *profiler, uint64_t now_ns);
+/* Calls sj_profiler_checkpoint if a checkpoint is due at `now_ns` (CLOCK_MONOTONIC): a second after
+ * the previous one, or later if that one took long. */
+void sj_profiler_checkpoint_if_due(sj_profiler *profiler, uint64_t now_ns);
 
 /* Sends the last checkpoint of a killed recorder: its unsent sums, and its open calls in blocks
  * without events. Reports a gap for the calls after the checkpoint. Returns SJ_ENOMEM or SJ_EIO. */

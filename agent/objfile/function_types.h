@@ -55,8 +55,8 @@ typedef struct sj_typed_value {
 #define SJ_TYPED_RESULT "return"
 
 typedef struct sj_typed_function {
-    /* Methods of Mono and Java: a bit for each position whose values are stored as they come, with
-     * the kind that the program found for them. 0 for native functions. */
+    /* Methods of Mono and Java: a bit for each position whose values are stored with the kind that
+     * the agent recorded. 0 for native functions. */
     uint16_t own_positions;
     size_t count;
     /* in this order: arguments as in the source, the result, values that arguments and the result

@@ -327,11 +327,12 @@ static sj_status check_mono(sj_policy_reader *reader)
                                   name);
         }
         if (rule->is_source && !rule->is_cpu && !rule->is_typed) {
-            return sj_policy_fail(reader, false,
-                                  "signatures are read of native functions and Java methods; name "
-                                  "the Mono method %s alone for all its values, or one value, as "
-                                  "\"%s(1:long)\"",
-                                  name, name);
+            return sj_policy_fail(
+                reader, false,
+                "signatures apply to native functions and Java methods only; for "
+                "the Mono method %s, write only the name to record all values, or "
+                "one value, as \"%s(1:long)\"",
+                name, name);
         }
     }
     return SJ_OK;

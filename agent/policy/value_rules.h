@@ -156,9 +156,10 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
  * do not measure CPU time. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* Returns a bit for each position of a managed method that matched typed rules record by the
- * value's own type. Excludes positions that other matched rules record without a condition. Returns
- * 0 if no rule is typed, or if a rule by signature matches, whose positions differ. */
+/* Returns a bit for each position of a managed method whose value is recorded by its own type,
+ * because a matched rule is typed. Excludes positions that other matched rules record without a
+ * condition. Returns 0 if no rule is typed, or if a rule by signature matches: its positions have
+ * another order. */
 uint16_t sj_value_rules_own_positions(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Notes for a method of Mono or Java which of its values are stored by their own types. Call it
@@ -225,9 +226,9 @@ sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rul
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found,
                                 sj_split_state split);
 
-/* Counts a method of Mono or Java: for typed rules as one whose types are known, or as one that
- * rules by signature number differently; for rules that only native functions obey (memory) as
- * missing. Call it once per method. */
+/* Counts a method of Mono or Java for the matched rules. Typed rules count it as found, or as
+ * settled if no value is recorded by its own type. Rules that count memory count it as missing,
+ * because only native functions obey them. Call it once per method. */
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* Converts the content of a place to a value to store. `from` has the place as its descriptor. The

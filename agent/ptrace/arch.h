@@ -25,11 +25,11 @@ typedef struct sj_registers {
 /* Reads the registers of a stopped thread. SJ_ECLOSED: the thread has ended. */
 SJ_MUST_CHECK sj_status sj_registers_get(pid_t tid, sj_registers *state);
 
-/* If the stop of a thread has made a wait of its program return EINTR, makes the thread wait again
- * when it runs. These waits are epoll_wait, semop, sigtimedwait and their like, which the kernel
- * does not restart. Leaves the result if a signal is pending, because the signal ends the wait,
- * too. A time limit begins again. SJ_EUNSUPPORTED: the kernel of this machine does not report what
- * is needed. SJ_ECLOSED: the thread has ended. */
+/* Makes a stopped thread repeat a wait when it is resumed, if the stop has made the wait return
+ * EINTR. The kernel does not restart such waits itself: epoll_wait, semop, sigtimedwait and others.
+ * Does nothing if a signal is pending, because the signal ends the wait, too. The timeout of the
+ * wait begins again. Returns SJ_EUNSUPPORTED if the kernel of this machine does not report what is
+ * needed, and SJ_ECLOSED if the thread has ended. */
 SJ_MUST_CHECK sj_status sj_wait_repeat(pid_t tid);
 
 /* True if sj_wait_repeat works on this machine. */

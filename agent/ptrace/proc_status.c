@@ -184,8 +184,8 @@ bool sj_proc_has_thread(pid_t pid, pid_t tid)
     return access(path, F_OK) == 0;
 }
 
-/* Reads the number after `prefix`, in the line of a status file of /proc that begins so. Returns 0
- * if there is none. */
+/* Returns the number after `prefix` in the line of a status file of /proc that begins with
+ * `prefix`, or 0 if there is none. */
 static uint64_t read_number(const char *path, const char *prefix, int base)
 {
     char line[256];

@@ -46,7 +46,7 @@ SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread
 /* True if a signal that the thread does not block is pending for it or its process. */
 bool sj_proc_has_signal(pid_t tid);
 
-/* Number of times that a thread has given up its processor to wait. 0: unknown. */
+/* Returns how often a thread has given up its processor to wait, or 0 if this is unknown. */
 uint64_t sj_proc_count_waits(pid_t pid, pid_t tid);
 
 /* True if the process has a thread that has not ended. Its first thread may have ended. */

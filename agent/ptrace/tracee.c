@@ -158,8 +158,8 @@ static bool has_ended_child(const sj_tracee *target, pid_t tid)
            (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
 }
 
-/* Consumes the next state of a thread, as waitpid(2) does. Consumes only stops of a child's main
- * thread, because the child may end at any moment. */
+/* Consumes the next state of a thread, as waitpid(2) does. For the main thread of a child, consumes
+ * only stops: the child's exit status belongs to the code that started it. */
 static pid_t consume_state(const sj_tracee *target, pid_t tid, int *wait_status)
 {
     siginfo_t info = {0};

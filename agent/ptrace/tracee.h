@@ -28,7 +28,7 @@ typedef struct sj_tracee {
     /* monotonic time at which the threads were resumed after the last sj_tracee_stop_all */
     uint64_t resumed_ns;
     bool replaced; /* the process executed another program while it was traced */
-    /* the process is a child of this one: its exit status belongs to the code that started it */
+    /* the process is a child of the tracer: its exit status belongs to the code that started it */
     bool is_child;
     /* the tracer has raised its own priority, which it does while all threads are stopped */
     bool is_boosted;

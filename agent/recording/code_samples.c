@@ -17,15 +17,15 @@
 #define PERIOD_NS UINT64_C(50000000)
 #define FIRST_NS UINT64_C(1000000000)
 #define IDLE_PERIOD_NS UINT64_C(320000000)
-#define NS_PER_CPU_NS UINT64_C(50) /* a look takes at most 2 % of a processor */
+#define NS_PER_CPU_NS UINT64_C(50) /* a round takes at most 2 % of a processor */
 
 enum {
     /* With so many calls in a second, the calls themselves show where time passes. */
     CALLS_MOST = 40000,
     PROCESSES_MOST = 16,
-    THREADS_MOST = 64, /* looked at in one process */
-    STOPPED_MOST = 4,  /* of these */
-    LOOKS = 256,       /* a power of two */
+    THREADS_MOST = 64,  /* checked in one process */
+    STOPPED_MOST = 4,   /* of these */
+    SEEN_THREADS = 256, /* a power of two */
     FILES_MOST = 64
 };
 
@@ -34,22 +34,22 @@ typedef struct code_file {
     uint64_t ns;
 } code_file;
 
-/* The state of a thread at the last look. */
-typedef struct thread_look {
+/* A thread that was running when it was last checked. */
+typedef struct seen_thread {
     pid_t tid;
-    uint64_t waits;
-    uint64_t tick;
-} thread_look;
+    uint64_t waits; /* number of its waits until then */
+    uint64_t round; /* the round in which it was checked */
+} seen_thread;
 
 struct sj_code_samples {
     sj_frame_writer *writer;
     sj_registry *registry;
     sj_drain *drain;
     pthread_t thread;
-    uint64_t tick;
-    bool is_busy;   /* a thread was running at the last tick */
-    uint64_t calls; /* recorded calls at the last tick */
-    thread_look looks[LOOKS];
+    uint64_t round; /* each round checks all threads once */
+    bool is_busy;   /* a thread was running in the last round */
+    uint64_t calls; /* recorded calls until the last round */
+    seen_thread seen[SEEN_THREADS];
     uint64_t sampled_ns, generated_ns, other_ns;
     code_file files[FILES_MOST];
     size_t file_count;
@@ -138,25 +138,25 @@ static void sample_thread(sj_code_samples *samples, sj_tracee *target, pid_t tid
     }
 }
 
-/* True if a thread runs and has not waited since the last tick. It will most likely not wait in the
- * next microseconds either. */
+/* True if a thread is running and has not waited since the previous round. It will most likely not
+ * wait in the next microseconds either. */
 static bool is_computing(sj_code_samples *samples, pid_t pid, pid_t tid)
 {
-    thread_look *look = &samples->looks[(size_t)tid % LOOKS];
+    seen_thread *seen = &samples->seen[(size_t)tid % SEEN_THREADS];
     sj_proc_thread facts;
     if (sj_proc_thread_read(pid, tid, &facts) != SJ_OK || facts.state != 'R') {
         return false;
     }
     samples->is_busy = true;
-    const thread_look now = {
-        .tid = tid, .waits = sj_proc_count_waits(pid, tid), .tick = samples->tick};
-    const bool is_same =
-        look->tid == tid && look->waits == now.waits && look->tick + 1 == samples->tick;
-    *look = now;
-    return is_same;
+    const seen_thread now = {
+        .tid = tid, .waits = sj_proc_count_waits(pid, tid), .round = samples->round};
+    const bool has_not_waited =
+        seen->tid == tid && seen->waits == now.waits && seen->round + 1 == samples->round;
+    *seen = now;
+    return has_not_waited;
 }
 
-/* Writes the threads of a process that compute. Returns their number. */
+/* Lists the threads of a process that compute (is_computing). Returns their number. */
 static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STOPPED_MOST])
 {
     char path[64];
@@ -181,8 +181,8 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STO
     return count;
 }
 
-/* Samples the threads of a process that compute. With `is_known`, their time passed in recorded
- * calls and is only counted. */
+/* Samples the threads of a process that compute. If `is_known`, their time passed in recorded
+ * calls: it is counted, and no thread is stopped. */
 static void sample_process(sj_code_samples *samples, pid_t pid, uint64_t ns, bool is_known)
 {
     pid_t tids[STOPPED_MOST];
@@ -202,16 +202,16 @@ static void sample_process(sj_code_samples *samples, pid_t pid, uint64_t ns, boo
     sj_tracee_unlock();
 }
 
-/* Takes samples that stand for `ns` each. Stops no thread if many calls were recorded in this
- * time. */
-static void sample_all(sj_code_samples *samples, uint64_t ns)
+/* Runs one round. Each sample stands for `ns` of CPU time. Stops no thread if many calls were
+ * recorded in this time. */
+static void run_round(sj_code_samples *samples, uint64_t ns)
 {
     pid_t pids[PROCESSES_MOST];
     sj_drain_counters counters;
     sj_drain_get_counters(samples->drain, &counters);
     const uint64_t calls = counters.calls - samples->calls;
     samples->calls = counters.calls;
-    samples->tick++;
+    samples->round++;
     samples->is_busy = false;
     const size_t count = sj_registry_list_living(samples->registry, pids, PROCESSES_MOST);
     for (size_t i = 0; i < count; i++) {
@@ -230,13 +230,14 @@ static bool wait_for(sj_code_samples *samples, uint64_t ns)
     while (!samples->finish && result == 0) {
         result = pthread_cond_timedwait(&samples->changed, &samples->mutex, &until);
     }
-    const bool goes_on = !samples->finish;
+    const bool must_continue = !samples->finish;
     pthread_mutex_unlock(&samples->mutex);
-    return goes_on;
+    return must_continue;
 }
 
-/* The time until the next look: longer while all threads wait, and when a look is expensive because
- * there are many threads. */
+/* Returns the time until the next round. It is longer while all threads wait, and if a round is
+ * expensive because there are many threads. `last_ns` is the previous period, and `cpu_ns` the CPU
+ * time of the previous round. */
 static uint64_t choose_period(const sj_code_samples *samples, uint64_t last_ns, uint64_t cpu_ns)
 {
     uint64_t period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
@@ -252,7 +253,7 @@ static void *run(void *argument)
     uint64_t period_ns = FIRST_PERIOD_NS;
     while (wait_for(samples, period_ns)) {
         const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        sample_all(samples, period_ns);
+        run_round(samples, period_ns);
         period_ns =
             choose_period(samples, period_ns, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
     }

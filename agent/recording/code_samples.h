@@ -1,16 +1,18 @@
-/* Samples of the files whose code the recorded programs run. They show where time passes that the
+/* Samples which files' code the recorded programs run. The samples show where time passes that the
  * recorded calls do not explain, for example in a library that is not recorded.
  *
  * A thread of the recorder reads the program counter of running threads from outside, by ptrace:
- * 100 times a second at first, later 20 times. It leaves a thread alone that has waited since the
- * last look, so that it interrupts no waits. While many calls are recorded it stops no thread, and
- * counts the time as explained.
+ * 100 times a second for the first second of CPU time, then 20 times a second. It does not stop a
+ * thread that has waited since the previous round, so that it interrupts hardly any waits. It
+ * repeats a wait that it has interrupted (sj_wait_repeat). While many calls are recorded, it stops
+ * no thread and counts the time as explained.
+ *
  * The samples are sent once, as a report of the monitor "code", kind "samples":
  *
  *   {"sampled_ns": S, "generated_ns": G, "other_ns": O, "files": [{"path": "...", "ns": N}, ...]}
  *
- * S is the CPU time that the samples stand for, with the explained time. G is its part in code that
- * is in no file. O is its part in files for which there was no space. */
+ * S is the CPU time that the samples stand for, with the explained time. G is its part in generated
+ * code, which is not in a file. O is its part in files beyond the first 64. */
 #ifndef SJ_AGENT_RECORDING_CODE_SAMPLES_H
 #define SJ_AGENT_RECORDING_CODE_SAMPLES_H
 
@@ -20,13 +22,14 @@
 
 typedef struct sj_code_samples sj_code_samples;
 
-/* Starts the thread. The arguments are borrowed until sj_code_samples_stop. Returns NULL if there
- * can be no samples: the machine does not allow them without harm, or there is no memory. */
+/* Starts the thread. The arguments are borrowed until sj_code_samples_stop. Returns NULL, without
+ * an error, if interrupted waits cannot be repeated on this machine (sj_waits_are_repeatable), or
+ * if out of memory. */
 sj_code_samples *sj_code_samples_start(sj_frame_writer *writer, sj_registry *registry,
                                        sj_drain *drain);
 
 /* Ends the thread, sends the report if there are samples, and frees `samples`. NULL is allowed.
- * Blocks until a sample that is being taken is finished. */
+ * Blocks until the current round has ended. */
 void sj_code_samples_stop(sj_code_samples *samples);
 
 #endif

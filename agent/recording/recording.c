@@ -580,7 +580,7 @@ static const char *describe_end(const sj_recording_summary *summary)
     }
 }
 
-/* Samples the program's code, unless an emulator runs it. */
+/* Starts code samples, unless an emulator runs the program or the options forbid them. */
 static void start_samples(sj_recording *recording)
 {
     const sj_recording_options *options = &recording->pipeline->options;

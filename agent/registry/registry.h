@@ -395,16 +395,16 @@ SJ_MUST_CHECK sj_status sj_registry_report_no_methods(sj_registry *registry, uin
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                                const sj_link_jvm_state *state, uint64_t now_ticks);
 
-/* Counts and reports a process that said HELLO and cannot be recorded (monitor "recorder", kind
- * "not_recorded"). */
+/* Counts and reports a process that sent HELLO and cannot be recorded (monitor "recorder", kind
+ * "not_recorded"). Thread-safe. */
 void sj_registry_note_unjoined(sj_registry *registry, pid_t pid, sj_status reason);
 
-/* Counts and reports a module, or another part of a program, that cannot be recorded, in the same
- * way. `what` names it. */
+/* Counts and reports a module, or another part of a program, that cannot be recorded, as
+ * sj_registry_note_unjoined does. `what` names it. Thread-safe. */
 void sj_registry_note_unplanned(sj_registry *registry, const char *what, sj_status reason);
 
 /* Reports the numbers of processes and modules that were not recorded, unless the last report has
- * them already. Called at the end of the recording. */
+ * them already. Call it at the end of the recording. Thread-safe. */
 void sj_registry_end_unrecorded(sj_registry *registry);
 
 /* Reports what a process said about a thread that is stalled (monitor "stall"). `json` is a JSON

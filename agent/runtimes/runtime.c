@@ -30,8 +30,8 @@ bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name)
     return false;
 }
 
-/* True if `file`, seen from the folder of `path`, exists. `folder_bytes`: length of the folder with
- * its slash. */
+/* True if `file` exists, relative to the folder of `path`. `folder_bytes` is the length of the
+ * folder with its slash. */
 static bool is_beside(const char *path, size_t folder_bytes, const char *file)
 {
     char found[PATH_MAX];

@@ -81,8 +81,9 @@ typedef struct sj_runtime {
 
     /* Prefixes of the file names of the runtime's own code. Ends with NULL. */
     const char *const *files;
-    /* Where the runtime's main file may lie, from the folder of another library of the runtime.
-     * Ends with NULL. NULL: a copy of the runtime beside a program is recorded as native code. */
+    /* Paths at which the runtime's main file may lie, relative to the folder of its other
+     * libraries. Ends with NULL. If this is NULL, a copy of the runtime inside an application is
+     * recorded as native code. */
     const char *const *main_files;
     /* File names of programs that launch other programs in the runtime. Ends with NULL. */
     const char *const *launchers;
@@ -160,8 +161,9 @@ const sj_runtime *sj_runtime_of_language(uint32_t language);
 /* True if `file_name` begins with one of the runtime's `files`. */
 bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name);
 
-/* True if the library at `path` belongs to a runtime: by its name, or because the runtime's main
- * file lies beside it, as in an application with a runtime of its own. Reads the file system. */
+/* True if the library at `path` belongs to a runtime with `main_files`: by its name, or because the
+ * runtime's main file lies near it, as inside an application. Reads the file system. Returns false
+ * for a path that is not absolute. */
 bool sj_runtimes_have_library(const char *path);
 
 /* Writes the index in sj_runtimes of the runtime whose method names have the form of `name`.

@@ -22,8 +22,8 @@ typedef struct sj_guard_mapping {
     uint64_t offset; /* File offset of `low`. */
 } sj_guard_mapping;
 
-/* Writes the load bias of the mapping's module. Two segments may share a page of the file. Returns
- * false if the file has no executable segment for the mapping. */
+/* Writes the load bias of the mapping's module. Finds the right segment even if two segments share
+ * a page of the file. Returns false if the file has no executable segment for the mapping. */
 bool sj_guard_sites_find_bias(const sj_elf *elf, const sj_guard_mapping *mapping, uint64_t *bias);
 
 /* Calls sj_guard_sites_add for all modules that a process has mapped. */

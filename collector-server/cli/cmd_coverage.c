@@ -1,5 +1,5 @@
 /* `sojourn coverage` compares sets of sessions by the functions that they entered. All its
- * questions are asked of the table function coverage(), so its figures are those of `report
+ * statements query the table function coverage(), so its figures are those of `report
  * --coverage`. */
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
@@ -11,9 +11,9 @@
 typedef struct coverage_request {
     sj_query_options query;
     sj_report_coverage coverage;
-    const char *beyond; /* a set: only functions that it did not enter */
-    const char *reaching;
-    bool never;
+    const char *beyond;   /* a set: only functions that its sessions did not enter */
+    const char *reaching; /* a pattern of function names */
+    bool never;           /* only functions that no session entered */
 } coverage_request;
 
 typedef struct coverage_question {
@@ -99,22 +99,22 @@ static const sj_option coverage_table[] = {
      .argument = "WHAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(coverage_request, coverage.by),
-     .help = "functions entered by module (default), namespace, class, function or mark;\n"
-             "lines (record --lines) by file or line"},
+     .help = "share of functions entered, by module (default), namespace, class, function\n"
+             "or mark; share of lines that ran (record --lines), by file or line"},
     {.name = "beyond",
      .argument = "SET",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(coverage_request, beyond),
-     .help = "only functions that the sessions entered and those of SET did not"},
+     .help = "only functions that these sessions entered and the sessions of SET did not"},
     {.name = "reaching",
      .argument = "GLOB",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(coverage_request, reaching),
-     .help = "which of the sessions entered these functions"},
+     .help = "which of the sessions entered functions of these names"},
     {.name = "never",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(coverage_request, never),
-     .help = "functions that were watched and not entered"},
+     .help = "functions that were watched, but that no session entered"},
     SJ_QUERY_FORMAT_OPTIONS(offsetof(coverage_request, query)),
     {0}};
 

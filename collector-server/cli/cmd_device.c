@@ -370,9 +370,9 @@ static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc
     return SJ_EXIT_OK;
 }
 
-/* Parses the options behind the word `at`, up to the next word, or all with `is_last`. Removes them
- * from the words. Returns -1, or an exit code. */
-static int parse_behind(sj_device_options *options, int at, bool is_last, int *argc, char **argv)
+/* Parses the options after word `at`: those before the next word, or all if `is_last`. Removes them
+ * from `argv`. Returns -1, or an exit code if the command must end. */
+static int parse_after(sj_device_options *options, int at, bool is_last, int *argc, char **argv)
 {
     sj_command command = sj_command_device;
     int first = 0;
@@ -389,20 +389,20 @@ static int parse_behind(sj_device_options *options, int at, bool is_last, int *a
     return code;
 }
 
-/* Parses options that stand behind the device and the command. Leaves the options of a program
- * alone. */
+/* Parses the options after the device and after the command. Does not parse the options of a
+ * program that the command runs. */
 static int parse_later_options(sj_device_options *options, int *argc, char **argv)
 {
     static const char *const runs_program[] = {"launch", "record", "prepare"};
     bool has_program = false;
-    const int code = parse_behind(options, 0, false, argc, argv);
+    const int code = parse_after(options, 0, false, argc, argv);
     if (code >= 0 || *argc < 2) {
         return code;
     }
     for (size_t i = 0; i < sizeof(runs_program) / sizeof(runs_program[0]); i++) {
         has_program |= strcmp(argv[1], runs_program[i]) == 0;
     }
-    return parse_behind(options, 1, !has_program, argc, argv);
+    return parse_after(options, 1, !has_program, argc, argv);
 }
 
 static int run_device(int argc, char **argv)

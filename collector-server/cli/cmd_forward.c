@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DAY_MS = 86400 * 1000, MOST_DAYS = 11574 /* of sj_duration_parse */ };
+enum { DAY_MS = 86400 * 1000, MOST_DAYS = 11574 /* sj_duration_parse accepts no more */ };
 
 typedef struct forward_request {
     const char *database;

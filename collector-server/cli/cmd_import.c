@@ -1,6 +1,6 @@
 /* `sojourn import` is the counterpart of `sojourn export`: both convert between a session and a
- * file of another tool. `sojourn session export` and `import` carry whole sessions between
- * databases of Sojourn, without a conversion. */
+ * file of another tool. `sojourn session export` and `sojourn session import` copy whole sessions
+ * between databases of Sojourn, without a conversion. */
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/json_output.h"
@@ -36,7 +36,7 @@ typedef struct imported {
     int64_t session_id;
 } imported;
 
-#define FORMATS "chrome-json, speedscope, perf-script, folded or uftrace"
+#define FORMATS "chrome-json, speedscope, perf-script, folded, uftrace"
 
 static void print_notes(sqlite3 *database, int64_t session_id)
 {
@@ -67,7 +67,7 @@ static void report(const import_options *options, sqlite3 *database, const char 
                       (json_int_t)sums->threads, "functions", (json_int_t)sums->functions));
         return;
     }
-    printf("%s is session %lld now: %s, %s, from %s\n", path, (long long)done->session_id,
+    printf("%s is session %lld now: %s, %s, format %s\n", path, (long long)done->session_id,
            sums->samples != 0 ? SJ_COUNTED(sums->samples, "sample")
                               : SJ_COUNTED(sums->calls, "call"),
            SJ_COUNTED(sums->functions, "function"), done->importer->name);
@@ -82,8 +82,8 @@ static sj_status copy_session(const char *part, const char *path, sqlite3 *datab
     return status == SJ_EEXIST ? sj_fail(error, SJ_EEXIST, "%s was imported before", path) : status;
 }
 
-/* Imports one file. The session is made in a database of its own first, so that a file that turns
- * out to be wrong adds nothing. */
+/* Imports one file. Makes the session in a temporary database first, so that a damaged file adds
+ * nothing. */
 static int import_file(const import_options *options, const sj_importer *importer, const char *path,
                        const char *database_path, sqlite3 *database)
 {
@@ -164,9 +164,8 @@ static int run_import(int argc, char **argv)
     }
     const sj_importer *importer = options.format != NULL ? sj_importer_find(options.format) : NULL;
     if (options.format != NULL && importer == NULL) {
-        return sj_command_usage_error(&sj_command_import,
-                                      "--format does not know '%s': it takes %s", options.format,
-                                      FORMATS);
+        return sj_command_usage_error(&sj_command_import, "unknown format '%s'; the formats are %s",
+                                      options.format, FORMATS);
     }
     if (first >= argc) {
         return sj_command_usage_error(&sj_command_import, "name the file to import");
@@ -205,13 +204,13 @@ static const sj_option import_table[] = {
 
 const sj_command sj_command_import = {
     .name = "import",
-    .summary = "make sessions of files of other tools",
+    .summary = "make sessions from files of other tools",
     .usage = "sojourn import [OPTIONS] FILE...",
     .help =
         "Adds each FILE to the database as a session of its own, which all commands read. \"-\"\n"
         "is standard input. The tag `imported` names the format. Notes on the session say\n"
         "what the file lacks. Samples make a profile, in which each sample counts as a call.\n"
-        "A file that is damaged adds nothing. `sojourn session import` takes the sessions of\n"
+        "A file that is damaged adds nothing. `sojourn session import` copies sessions from\n"
         "another Sojourn database instead.\n",
     .options = import_table,
     .examples = "Examples:\n"

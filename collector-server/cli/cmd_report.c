@@ -140,8 +140,8 @@ static sj_status print_head(const report_request *request, sqlite3 *database, in
     return SJ_OK;
 }
 
-/* Says where most time passed, if that code is not recorded. Says nothing about a part of a
- * session. */
+/* Prints where most CPU time passed, if that code is not recorded. Prints nothing if only a part of
+ * the session was selected. */
 static void print_unrecorded(const report_request *request, sqlite3 *database, int64_t session_id)
 {
     sj_unrecorded_code code;

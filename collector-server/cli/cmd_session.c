@@ -126,8 +126,9 @@ static int run_untag(session_request *request)
         request->words[1], NULL);
 }
 
-/* Parses "FROM..TO" in ns. `*from` has `*from_bytes` bytes; `*to` ends with the text. Returns false
- * if the text is malformed. If `text` is NULL, sets both to NULL and returns true. */
+/* Parses "FROM..TO" in ns. `*from` and `*to` point into `text`: `*from` has `*from_bytes` bytes,
+ * and `*to` ends with a NUL byte. Returns false if the text is malformed. If `text` is NULL, sets
+ * both to NULL and returns true. */
 static bool read_span(const char *text, const char **from, int *from_bytes, const char **to)
 {
     const char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -197,9 +198,9 @@ static int run_export(session_request *request)
     return SJ_EXIT_OK;
 }
 
-/* True if the import of one session leaves the others to be imported: it succeeded, or the session
- * is there already, perhaps in part. */
-static bool can_go_on(sj_status status)
+/* True if the import continues with the next session: this one was copied, or the database already
+ * has it or a part of it. */
+static bool can_continue(sj_status status)
 {
     return status == SJ_OK || status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
@@ -218,7 +219,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
     const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
     sj_status status = SJ_OK;
     int step = SQLITE_DONE;
-    while (can_go_on(status) && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
+    while (can_continue(status) && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);
         status = sj_session_copy(path, session_id, request->database, &copied, &error);
@@ -237,7 +238,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                    (long long)copied);
         }
     }
-    if (can_go_on(status) && step != SQLITE_DONE) {
+    if (can_continue(status) && step != SQLITE_DONE) {
         exit_code = sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "cannot read %s: %s",
                                      path, sqlite3_errmsg(source));
     }
@@ -428,7 +429,7 @@ static sj_status parse_call(const sj_option *option, void *values, const char *t
                : sj_fail(error, SJ_EINVAL, "--call needs a call_id, not \"%s\"", text);
 }
 
-/* Reports a word that is not an action, with the action that it most likely means, or with all. */
+/* Reports a missing or unknown action, with the nearest action or with a list of all. */
 static int report_unknown_action(const char *name)
 {
     enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
@@ -440,12 +441,15 @@ static int report_unknown_action(const char *name)
     }
     const char *nearest = sj_suggest(name, names, VERBS);
     char *text = sqlite3_str_finish(list);
+    const char *all = text != NULL ? text : "";
     const int code =
         nearest != NULL
             ? sj_command_usage_error(&sj_command_session,
                                      "there is no action '%s'; did you mean '%s'?", name, nearest)
-            : sj_command_usage_error(&sj_command_session, "name an action: %s",
-                                     text != NULL ? text : "");
+        : name[0] != '\0'
+            ? sj_command_usage_error(&sj_command_session,
+                                     "there is no action '%s'; the actions are %s", name, all)
+            : sj_command_usage_error(&sj_command_session, "name an action: %s", all);
     sqlite3_free(text);
     return code;
 }

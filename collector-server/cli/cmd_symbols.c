@@ -124,7 +124,7 @@ typedef struct path_list {
     size_t capacity;
 } path_list;
 
-/* Lists the files that were added before. */
+/* Lists the files that were added before. The caller frees the list. */
 static sj_status list_added(sqlite3 *database, path_list *list)
 {
     sqlite3_stmt *files = NULL;

@@ -235,11 +235,12 @@ const sj_option sj_policy_options[] = {
     {.help = "Values and costs:"},
     SJ_COMMON_POLICY_OPTION(
         "value", "RULE",
-        "record values of a function's calls (repeatable): 'open_it', as its\n"
-        "debug data have them, 'Shop.*', as methods of Java or Mono have them,\n"
-        "or in source order, 'open_it(path:str, flags:hex) -> int', or one by its\n"
-        "number in its class of registers, 'malloc_it(1:ulong)', or the result,\n"
-        "'find(result:string)'"),
+        "record values of a function's calls (repeatable):\n"
+        "'open_it': all values, by the function's debug data;\n"
+        "'Shop.*': all values, by the types of methods of Java or Mono;\n"
+        "'open_it(path:str, flags:hex) -> int': by a signature, in source order;\n"
+        "'malloc_it(1:ulong)': one, by its number in its class of registers;\n"
+        "'find(result:string)': the result"),
     SJ_POLICY_OPTION("prototypes", "FILE",
                      "signatures of functions that --value names alone, a line each;\n"
                      "'libc': those of the C library, for --library-calls --value '!open'\n"

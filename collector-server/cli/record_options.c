@@ -197,7 +197,7 @@ const sj_option sj_record_options[] = {
     {.name = "no-code-samples",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.no_code_samples),
-     .help = "do not sample which files' code runs; the summary then cannot say where\n"
+     .help = "do not sample which files' code runs; the summary then does not say where\n"
              "time passes that no recorded call explains"},
     {.name = "plan-wait",
      .argument = "TIME",

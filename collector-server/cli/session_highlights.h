@@ -33,8 +33,8 @@ typedef struct sj_session_highlights {
     bool was_watched;        /* freed memory was watched: `coverage` says how much of it */
     sj_zombie_coverage coverage;
     sj_unrecorded_code unrecorded;
-    uint64_t unwatched_processes; /* freed memory was to be watched in them and was not */
-    char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* why the first of them was not */
+    uint64_t unwatched_processes; /* processes whose freed memory could not be watched */
+    char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* the reason for one of them */
 } sj_session_highlights;
 
 /* Reads the highlights. `arguments` is the program's command line, NULL-terminated; NULL: it was

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if a shell takes the text as it is: one word or, with spaces, several. */
+/* True if a shell does not change the text: it is one word or, if `may_have_spaces`, several. */
 bool sj_shell_is_plain(const char *text, bool may_have_spaces);
 
 /* Returns `text` as a word for a shell: `text` itself, or `word` with quotation marks. Returns NULL

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Less than eight samples of the first period say nothing. */
+/* The time of eight samples of the first period. Fewer samples say nothing. */
 #define LEAST_NS INT64_C(80000000)
 
 enum {
@@ -26,13 +26,13 @@ typedef struct file_names {
     size_t count;
 } file_names;
 
-/* The unrecorded code with the most time, of what can be recorded and of what cannot. */
+/* The unrecorded files with the most time: one that can be recorded, and one that cannot. */
 typedef struct code_search {
     file_names recorded;
     char library[SJ_UNRECORDED_NAME_BYTES];
     char fixed[SJ_UNRECORDED_NAME_BYTES]; /* code of the C library or the loader */
     int64_t sampled_ns, generated_ns, unrecorded_ns, library_ns, fixed_ns;
-    bool has_runtime; /* the methods of a runtime are recorded, which its own code runs */
+    bool has_runtime; /* a runtime's file was sampled: generated code is that of its methods */
 } code_search;
 
 static const char *file_name(const char *path)
@@ -148,7 +148,8 @@ static char *read_command(sqlite3 *database, int64_t session_id)
     return command;
 }
 
-/* Returns the command that records with `option`, or NULL. Free with sqlite3_free. */
+/* Returns the command that records with `option`, or NULL. `stored` is the session's command line,
+ * if `arguments` is NULL. Free the result with sqlite3_free. */
 static char *make_command(const char *option, char *const *arguments, const char *stored)
 {
     static const char attached[] = "attached to ";

@@ -35,7 +35,7 @@ bool sj_zombie_coverage_read(sqlite3 *database, int64_t session_id, sj_zombie_co
 const char *sj_zombie_coverage_text(const sj_zombie_coverage *coverage,
                                     char text[SJ_ZOMBIE_COVERAGE_BYTES]);
 
-/* Writes the sums as a JSON object, by the names of the members. */
+/* Writes the sums as a JSON object, whose keys are the names of the members. */
 void sj_zombie_coverage_json(FILE *file, const sj_zombie_coverage *coverage);
 
 /* Returns the percentage of the allocations that were guarded; 0 if there were none. */

@@ -8,9 +8,9 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* Stores the finding with its stacks, the history of its object, and the last `calls_before` calls
- * before each moment in `*finding`. Fails with SJ_ENOTFOUND if the finding has no report. Blocks on
- * the database. */
+/* Reads a finding with its stacks, the history of its object, and the last `calls_before` calls
+ * before each moment. The caller frees `*finding` with json_decref. Fails with SJ_ENOTFOUND if
+ * there is no finding `id` with a report, SJ_EIO or SJ_ENOMEM. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_zombie_json_read(sqlite3 *database, int64_t id, int calls_before,
                                             json_t **finding, sj_error *error);
 

@@ -137,7 +137,8 @@ static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error
                          (about.st_mode & forbidden & 022) != 0 ? "changed" : "read");
 }
 
-/* A file that only cannot be reached is not missing. */
+/* True if the file does not exist. Returns false if the file cannot be reached for another
+ * reason. */
 static bool is_missing(const char *path)
 {
     return access(path, F_OK) != 0 && errno == ENOENT;

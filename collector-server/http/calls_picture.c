@@ -111,7 +111,7 @@ void sj_calls_picture_free(sj_calls_picture *picture)
     free(picture);
 }
 
-/* Returns a statement with the parameters that the statements of calls.sql share. */
+/* Binds the parameters that the statements of calls.sql share. Returns the statement. */
 static sqlite3_stmt *bind(const sj_calls_picture *picture, statement_kind kind)
 {
     const sj_calls_window *window = picture->window;
@@ -180,8 +180,8 @@ static void describe_function(sj_calls_picture *picture, const char *id)
     sqlite3_reset(statement);
 }
 
-/* Returns the row of a call, and sets `*is_folded` if the call has no row of its own: then it is
- * the row of its caller. */
+/* Writes the row of a call. Sets `*is_folded` if the call has no row of its own: then the row is
+ * that of its caller. Returns SJ_ENOMEM if out of memory. */
 static sj_status find_row(sj_calls_picture *picture, int64_t depth, bool is_recursive, int64_t *row,
                           bool *is_folded)
 {
@@ -312,7 +312,8 @@ static sj_status draw(sj_calls_picture *picture, json_t *track, sj_error *error)
         SJ_TRY(add_open(picture, error));
         SJ_TRY(add_calls(picture, bind(picture, BEGUN), error));
     }
-    /* Deeper calls are not read if the rows are depths: the blocks say how deep they may be. */
+    /* Without folding, calls below the last row are not read. The blocks say how deep they may
+     * be. */
     if (!picture->folds && most > window->first_row + window->row_count && most > picture->levels) {
         picture->levels = most;
     }

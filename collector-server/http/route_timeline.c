@@ -1,9 +1,9 @@
-/* Returns what the threads of a session did over time. For each stream, it reads the coarsest
- * level that has a step for at least every second pixel, or else the finest level. Steps that
- * begin in the same pixel are merged into one row, so a response has at most `width` rows for
- * each stream. It also contains the call paths that were open at the start of rows, with all
- * their callers. If the parameter `calls` names streams, it contains their single calls, too
- * (calls_picture.h). So one response is enough to draw. */
+/* Returns what the threads of a session did over time. For each stream, it reads the coarsest level
+ * that has a step for at least every second pixel, or else the finest level. Steps that begin in
+ * the same pixel are merged into one row, so a response has at most `width` rows for each stream.
+ * It also contains the call paths that were open at the start of rows, with all their callers. If
+ * the parameter `calls` names streams, it contains their single calls, too (calls_picture.h). So
+ * one response is enough to draw a timeline. */
 #include "collector-server/http/calls_picture.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"

@@ -25,7 +25,8 @@ static const char frames_sql[] =
     " WHERE f.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = ?1)"
     " ORDER BY f.stack = 'use' DESC, f.stack = 'free' DESC, f.depth";
 
-/* Adds the share of the heap that was watched: an empty list says little if few blocks were. */
+/* Adds the share of the heap that was watched: an empty list says little if few blocks were
+ * watched. */
 static sj_status add_coverage(sqlite3 *database, json_t *body, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;

@@ -46,7 +46,7 @@ typedef struct call_replay {
     sj_block_encoder *encoder;
     uint32_t stream_count;
     uint32_t block_events;
-    uint32_t swept; /* 1 + the thread whose whole calls are being replayed; 0: none yet */
+    uint32_t current; /* 1 + the thread whose whole calls are being replayed; 0: none yet */
     sj_replay_sums sums;
     sj_error *error;
 } call_replay;
@@ -57,8 +57,8 @@ static uint64_t to_ticks(const call_replay *replay, int64_t at_ns)
            ((uint64_t)at_ns - (uint64_t)replay->options->log->first_ns);
 }
 
-static uint32_t give_stream(void *context, uint64_t stack_address, bool own_stack,
-                            uint64_t first_ticks)
+static uint32_t get_stream(void *context, uint64_t stack_address, bool own_stack,
+                           uint64_t first_ticks)
 {
     (void)stack_address;
     (void)own_stack;
@@ -66,7 +66,7 @@ static uint32_t give_stream(void *context, uint64_t stack_address, bool own_stac
     return ((replay_stack *)context)->stream;
 }
 
-static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+static sj_status pass_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     replay_stack *stack = context;
     (void)header;
@@ -126,7 +126,7 @@ static sj_status make_stack(call_replay *replay, int64_t first_ns, replay_stack 
                                           .block_events = replay->block_events,
                                           .encoder = replay->encoder};
     const sj_assembler_sink sink = {
-        .context = stack, .open_stream = give_stream, .block = take_block};
+        .context = stack, .open_stream = get_stream, .block = pass_block};
     const sj_status status = sj_assembler_new(&options, &sink, &stack->assembler);
     if (status != SJ_OK) {
         free(stack);
@@ -191,11 +191,11 @@ static sj_status end_stacks(call_replay *replay, uint32_t number)
 static sj_status replay_interval(void *context, const sj_interval *interval)
 {
     call_replay *replay = context;
-    if (replay->swept != interval->thread + 1) {
-        if (replay->swept != 0) {
-            SJ_TRY(end_stacks(replay, replay->swept - 1));
+    if (replay->current != interval->thread + 1) {
+        if (replay->current != 0) {
+            SJ_TRY(end_stacks(replay, replay->current - 1));
         }
-        replay->swept = interval->thread + 1;
+        replay->current = interval->thread + 1;
     }
     replay_thread *thread = &replay->threads[interval->thread];
     for (size_t i = 0; i < SJ_REPLAY_STACKS; i++) {
@@ -260,7 +260,7 @@ static sj_status replay_all(call_replay *replay)
         return SJ_OK;
     }
     SJ_TRY(sj_interval_sort(log, replay->options->beside, replay_interval, replay));
-    return replay->swept != 0 ? end_stacks(replay, replay->swept - 1) : SJ_OK;
+    return replay->current != 0 ? end_stacks(replay, replay->current - 1) : SJ_OK;
 }
 
 sj_status sj_call_replay(const sj_replay_options *options, const sj_replay_sink *sink,

@@ -31,7 +31,7 @@ static size_t read_digits(const char *text, size_t size, digits *read)
     return read->count != 0 && !(at < size && text[at] >= '0' && text[at] <= '9') ? at : 0;
 }
 
-/* Reads the digits of an exponent. False: it is not one. */
+/* Reads the digits of an exponent. Returns false if the text is not an exponent. */
 static bool read_exponent(const char *text, size_t size, int *exponent)
 {
     size_t at = 0;

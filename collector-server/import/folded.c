@@ -6,7 +6,7 @@
 
 enum { LINE_BYTES = 4 * 1024 * 1024 };
 
-/* Finds the path of the functions in a text. */
+/* Finds or adds the call path of a text "outer;inner;innermost". */
 static sj_status find_path(sj_import_log *log, const char *text, size_t size, uint32_t *path)
 {
     *path = 0;

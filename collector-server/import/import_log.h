@@ -1,6 +1,6 @@
-/* The import log: what an importer has read from a file of another tool. Functions, threads and
- * the sums of samples are in memory. Calls are in a nameless temporary file, because a file may
- * have more of them than fit into memory. import_writer.h makes a session of the log.
+/* The import log: what an importer has read from a file of another tool. Functions, threads and the
+ * sums of samples are in memory. Calls are in a nameless temporary file, because a file may have
+ * more calls than fit into memory. import_writer.h makes a session from the log.
  *
  * Texts come from the file. They need not be valid UTF-8. Times are nanoseconds on any clock. Not
  * thread-safe. */
@@ -36,8 +36,9 @@ typedef enum sj_import_kind {
 
 /* One record of the temporary file. */
 typedef struct sj_import_record {
-    uint32_t thread;            /* index in `threads` */
-    uint32_t kind_and_function; /* sj_import_kind in the top 2 bits; 0: the innermost function */
+    uint32_t thread; /* index in `threads` */
+    /* sj_import_kind in the top 2 bits, the function in the others; an exit has function 0 */
+    uint32_t kind_and_function;
     int64_t at_ns;
     int64_t end_ns; /* the end of an SJ_IMPORT_INTERVAL */
 } sj_import_record;
@@ -91,36 +92,45 @@ typedef struct sj_import_log {
     uint64_t samples;         /* of all paths */
     uint64_t weight;          /* of all paths */
     uint64_t unmatched_exits; /* exits without an open call, which are left out */
-    uint64_t late_records;    /* entries and exits with an earlier time than the one before */
+    uint64_t late_records;    /* entries and exits that were given the later time before them */
 } sj_import_log;
 
-/* Opens a log whose temporary file is in the folder of the file `beside`. SJ_EIO, SJ_ENOMEM. */
+/* Opens a log whose temporary file is in the folder of the file `beside`. Returns SJ_EIO if that
+ * file cannot be created. */
 SJ_MUST_CHECK sj_status sj_import_log_init(sj_import_log *log, const char *beside, sj_error *error);
-void sj_import_log_deinit(sj_import_log *log); /* A zeroed log is allowed */
 
-/* Finds or adds the function of that name and module. An empty module is SJ_IMPORT_MODULE. Returns
- * SJ_ELIMIT if a text or the number of functions is too large, or SJ_ENOMEM. */
+/* Frees what the log owns, and its temporary file. A zeroed log is allowed. */
+void sj_import_log_deinit(sj_import_log *log);
+
+/* Finds or adds the function of that name and module, and writes its id. An empty module is
+ * SJ_IMPORT_MODULE. Copies the texts. Returns SJ_ELIMIT if a text or the number of functions is too
+ * large, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_function(sj_import_log *log, sj_slice name, sj_slice module,
                                                uint32_t *function);
 
 /* sj_import_log_add_function adds a function whose name is not known yet.
- * sj_import_log_name_function names it. SJ_ELIMIT, SJ_ENOMEM. */
+ * sj_import_log_name_function names it later. Both return SJ_ELIMIT if a text or the number of
+ * functions is too large, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_add_function(sj_import_log *log, uint32_t *function);
 SJ_MUST_CHECK sj_status sj_import_log_name_function(sj_import_log *log, uint32_t function,
                                                     sj_slice name, sj_slice module);
 
-/* Finds or adds a thread, and its process. SJ_ELIMIT, SJ_ENOMEM. */
+/* Finds or adds a thread and its process, and writes the thread's index. Returns SJ_ELIMIT if there
+ * are too many, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_thread(sj_import_log *log, int64_t pid, int64_t tid,
                                              uint32_t *thread);
 
-/* Names a thread, or a process. A later name replaces an earlier one. SJ_ELIMIT, SJ_ENOMEM. */
+/* Names a thread, or a process. A later name replaces an earlier one. Returns SJ_ELIMIT if the name
+ * is too long or there are too many processes, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_name_thread(sj_import_log *log, uint32_t thread,
                                                   sj_slice name);
 SJ_MUST_CHECK sj_status sj_import_log_name_process(sj_import_log *log, int64_t pid, sj_slice name);
 
-/* Add an entry, an exit of the innermost open call, or a whole call. Entries and exits of a thread
- * come in their true order. Whole calls come in any order. An exit without an open call is counted
- * and left out. Return SJ_EINVAL if a call ends before it begins, or SJ_EIO. */
+/* Adds an entry, an exit of the innermost open call, or a whole call. The caller adds entries and
+ * exits of a thread in their true order, and whole calls in any order. An entry or exit that is
+ * earlier than the one before it gets that one's time. An exit without an open call is counted and
+ * left out. sj_import_log_interval returns SJ_EINVAL if a call ends before it begins. All return
+ * SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_import_log_enter(sj_import_log *log, uint32_t thread, uint32_t function,
                                             int64_t at_ns);
 SJ_MUST_CHECK sj_status sj_import_log_leave(sj_import_log *log, uint32_t thread, int64_t at_ns,
@@ -129,11 +139,11 @@ SJ_MUST_CHECK sj_status sj_import_log_interval(sj_import_log *log, uint32_t thre
                                                uint32_t function, int64_t start_ns, int64_t end_ns);
 
 /* Finds or adds the child of a call path. `parent` is 0 for an outermost function, else a path.
- * Paths are numbered from 1. SJ_ELIMIT, SJ_ENOMEM. */
+ * Paths are numbered from 1. Returns SJ_ELIMIT if there are too many, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_path(sj_import_log *log, uint32_t parent, uint32_t function,
                                            uint32_t *path);
 
-/* Adds `count` samples of `weight` each to a path. SJ_ELIMIT if a sum gets too large. */
+/* Adds `count` samples of `weight` each to a path. Returns SJ_ELIMIT if a sum gets too large. */
 SJ_MUST_CHECK sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, uint64_t count,
                                              uint64_t weight);
 
@@ -141,20 +151,23 @@ SJ_MUST_CHECK sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, 
 __attribute__((format(printf, 2, 3))) void sj_import_log_note(sj_import_log *log,
                                                               const char *format, ...);
 
-/* Opens a nameless temporary file in the folder of the file `beside`, or returns NULL. */
+/* Opens a nameless temporary file in the folder of the file `beside`. The caller closes it. Returns
+ * NULL and sets errno if that fails. */
 FILE *sj_import_temporary(const char *beside);
 
-/* Return the parts of a record. */
+/* Returns the kind of a record. */
 static inline sj_import_kind sj_import_record_kind(const sj_import_record *record)
 {
     return (sj_import_kind)(record->kind_and_function >> 30);
 }
 
+/* Returns the function of a record; 0 for an exit. */
 static inline uint32_t sj_import_record_function(const sj_import_record *record)
 {
     return record->kind_and_function & ((UINT32_C(1) << 30) - 1);
 }
 
+/* Returns a text as a slice. NULL gives an empty one. Borrows the text. */
 static inline sj_slice sj_import_text(const char *text)
 {
     return (sj_slice){.data = (const uint8_t *)text, .size = text != NULL ? strlen(text) : 0};

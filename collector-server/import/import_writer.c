@@ -339,10 +339,11 @@ static void note_losses(sj_import_log *log)
                            (unsigned long long)log->unmatched_exits);
     }
     if (log->late_records != 0) {
-        sj_import_log_note(log,
-                           "%llu times are earlier than the time before on their thread: the "
-                           "earlier time was used instead",
-                           (unsigned long long)log->late_records);
+        sj_import_log_note(
+            log,
+            "%llu entries or exits have an earlier time than the one before on their "
+            "thread: they were given its time",
+            (unsigned long long)log->late_records);
     }
 }
 

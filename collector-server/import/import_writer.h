@@ -1,9 +1,9 @@
-/* Makes a database with one session of an import log.
+/* Makes a database with one session from an import log.
  *
  * The session is an ordinary one. Calls make a session of mode `trace`, samples one of mode
  * `profile`, whose calls are the samples. Its tags say that it was imported: `imported` (the
- * format) and `imported_from` (the file). Its notes, by "sojourn import", say what the file lacks.
- */
+ * format) and `imported_from` (the file). Its notes, by "sojourn import", say what the file
+ * lacks. */
 #ifndef SJ_COLLECTOR_SERVER_IMPORT_IMPORT_WRITER_H
 #define SJ_COLLECTOR_SERVER_IMPORT_IMPORT_WRITER_H
 
@@ -16,7 +16,7 @@ typedef struct sj_import_origin {
     const char *format;
     const char *file;      /* name of the file */
     const char *name;      /* label of the session; "": none */
-    sj_session_id session; /* made of the file's bytes, so that a second import is noticed */
+    sj_session_id session; /* depends on the file's bytes, so that a second import is refused */
 } sj_import_origin;
 
 typedef struct sj_import_sums {
@@ -26,9 +26,10 @@ typedef struct sj_import_sums {
     uint64_t functions;
 } sj_import_sums;
 
-/* Writes the database `path`, which must not exist or be empty. After an error, the file has no
- * use. Returns SJ_ECORRUPT if the log has neither calls nor samples, or SJ_EUNSUPPORTED if it has
- * both. Returns SJ_ELIMIT if it covers too much time, SJ_EFULL, SJ_EIO or SJ_ENOMEM. */
+/* Writes the database `path`, which must be missing or empty. After an error, the caller removes
+ * it. Returns SJ_ECORRUPT if the log has neither calls nor samples, or if a function has no name.
+ * Returns SJ_EUNSUPPORTED if the log has both calls and samples. Returns SJ_ELIMIT if it covers
+ * more than 19 hours or has too many overlapping calls, SJ_EFULL, SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_write(sj_import_log *log, const sj_import_origin *origin,
                                         const char *path, sj_import_sums *sums, sj_error *error);
 

@@ -12,14 +12,14 @@
 typedef struct sj_importer {
     const char *name; /* as given to --format */
     const char *summary;
-    /* True if a file that begins with these bytes is likely of this format. NULL: never, the user
-     * has to name the format. */
+    /* True if a file that begins with these bytes is likely of this format. NULL: no file is of
+     * this format, or the user has to name the format. */
     bool (*recognizes)(sj_slice head);
     /* Reads a whole file into a log. Notes what the file lacks. Fails with the offset of the byte
-     * that is wrong (sj_source_fail). */
+     * that is wrong (sj_source_fail). NULL: the format is a folder. */
     sj_status (*read)(sj_source *source, sj_import_log *log);
-    /* Reads a folder instead, and sets a session id that depends on its files. NULL: the format is
-     * one file. */
+    /* Reads a folder into a log, and sets a session id that depends on its files. NULL: the format
+     * is one file. */
     sj_status (*read_folder)(const char *folder, sj_import_log *log, sj_session_id *session,
                              sj_error *error);
 } sj_importer;
@@ -37,9 +37,10 @@ typedef struct sj_import_request {
     const char *database;        /* a new or empty file, which gets one session */
 } sj_import_request;
 
-/* Imports a file. `*used` is the importer that read it. Returns SJ_ENOTFOUND if there is no such
- * file, or SJ_EUNSUPPORTED if the format is not known. Returns SJ_ECORRUPT or SJ_ELIMIT if the
- * file is wrong, and the errors of sj_import_write. After an error, the database has no use. */
+/* Imports a file into a database. `*used` is the importer that read it. Returns SJ_ENOTFOUND if the
+ * file does not exist, and SJ_EUNSUPPORTED if its format is not known. Returns SJ_ECORRUPT,
+ * SJ_ELIMIT or SJ_EVERSION if its content cannot be imported, and errors of sj_import_write. After
+ * an error, the caller removes the database. Blocks on files. Not thread-safe. */
 SJ_MUST_CHECK sj_status sj_import_file(const sj_import_request *request, const sj_importer **used,
                                        sj_import_sums *sums, sj_error *error);
 

@@ -4,12 +4,14 @@
 
 #include <stdlib.h>
 
-/* RUN_INTERVALS: calls sorted at a time, 32 MB. MERGE_INTERVALS: calls of a run read at a time. */
-enum { RUN_INTERVALS = 1 << 20, MERGE_INTERVALS = 4096 };
+enum {
+    RUN_INTERVALS = 1 << 20, /* calls of a run, which is sorted in memory: 32 MB */
+    MERGE_INTERVALS = 4096   /* calls of a run that are read at a time */
+};
 
 typedef struct open_interval {
     sj_interval interval;
-    uint32_t before; /* 1 + index of the call around it; 0: none */
+    uint32_t before; /* 1 + index of the call around it, or of the next unused place; 0: none */
 } open_interval;
 
 /* A part of the temporary file. */
@@ -110,8 +112,8 @@ static sj_status close_call(interval_sorter *sorter, uint32_t thread, int64_t at
     return add(sorter, &ended);
 }
 
-static sj_status take_record(interval_sorter *sorter, const sj_import_record *record,
-                             uint64_t number)
+static sj_status add_record(interval_sorter *sorter, const sj_import_record *record,
+                            uint64_t number)
 {
     if (!sorter->log->threads[record->thread].has_intervals) {
         return SJ_OK;
@@ -136,7 +138,7 @@ static sj_status read_log(interval_sorter *sorter)
     uint64_t number = 0;
     rewind(sorter->log->records);
     while (fread(&record, sizeof(record), 1, sorter->log->records) == 1) {
-        SJ_TRY(take_record(sorter, &record, number++));
+        SJ_TRY(add_record(sorter, &record, number++));
     }
     if (number != sorter->log->record_count) {
         return SJ_EIO;

@@ -18,8 +18,8 @@ typedef struct sj_interval {
 typedef sj_status (*sj_interval_receiver)(void *context, const sj_interval *interval);
 
 /* Passes the whole calls to `receive`: by thread, then by start, the longer one first, then in the
- * order of the file. `beside` is as in sj_import_log_init. Returns SJ_EIO, SJ_ENOMEM, or the
- * status of `receive`. */
+ * order of the file. Temporary files are in the folder of the file `beside`. Returns SJ_EIO,
+ * SJ_ENOMEM, or an error of `receive`. */
 SJ_MUST_CHECK sj_status sj_interval_sort(const sj_import_log *log, const char *beside,
                                          sj_interval_receiver receive, void *context);
 

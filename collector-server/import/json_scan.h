@@ -37,29 +37,31 @@ typedef struct sj_json_scan {
     bool needs_comma; /* after a value */
 } sj_json_scan;
 
+/* Starts to read the JSON value of a file. */
 void sj_json_scan_init(sj_json_scan *scan, sj_source *source);
 
-/* Reads the next token. SJ_ECORRUPT, with the offset, if the file is not JSON; SJ_ELIMIT if it is
- * nested too deeply. */
+/* Reads the next token. Returns SJ_ECORRUPT, with the offset, if the file is not JSON, and
+ * SJ_ELIMIT if values are nested too deeply. */
 SJ_MUST_CHECK sj_status sj_json_next(sj_json_scan *scan);
 
-/* Skips the rest of the value whose first token was read last. */
+/* Skips the rest of the value whose first token was read last. Returns errors of sj_json_next. */
 SJ_MUST_CHECK sj_status sj_json_skip(sj_json_scan *scan);
 
-/* Reads the next token and fails with SJ_ECORRUPT if it is another one. `what` names it. */
+/* Reads the next token. Returns SJ_ECORRUPT if it is not `token`, and errors of sj_json_next.
+ * `what` names the expected token in the message. */
 SJ_MUST_CHECK sj_status sj_json_expect(sj_json_scan *scan, sj_json_token token, const char *what);
 
-/* True if the key, or the string, is `text`. */
+/* True if the key or string that was read last is `text`. */
 bool sj_json_is(const sj_json_scan *scan, const char *text);
 
-/* Returns the text of the token. */
+/* Returns the text of the token. It is valid until the next token is read. */
 static inline sj_slice sj_json_slice(const sj_json_scan *scan)
 {
     return (sj_slice){.data = (const uint8_t *)scan->text, .size = scan->size};
 }
 
-/* Parses the number, which was read last, times 10^shift. SJ_ECORRUPT if the token is not a
- * number; `what` names it. */
+/* Parses the number that was read last, times 10^shift. Returns SJ_ECORRUPT if the token is not a
+ * number, and SJ_ELIMIT if the number does not fit. `what` names the number in the message. */
 SJ_MUST_CHECK sj_status sj_json_decimal(const sj_json_scan *scan, const char *what, int shift,
                                         sj_decimal *value);
 

@@ -16,7 +16,7 @@ typedef struct perf_reader {
     size_t frame_count, frame_capacity;
     bool in_sample;
     uint64_t weight;
-    char event[EVENT_BYTES]; /* the event of the first sample */
+    char event[EVENT_BYTES]; /* the event of the first sample, with its colon */
     bool has_events;         /* the samples are of several events */
     uint64_t without_stack;
 } perf_reader;
@@ -146,7 +146,7 @@ static sj_status read_perf(sj_source *source, sj_import_log *log)
     char *line = malloc(LINE_BYTES);
     const sj_status status = line != NULL ? read_lines(&reader, line) : SJ_ENOMEM;
     if (reader.event[0] != '\0') {
-        sj_import_log_note(log, "weights are of the event %s what is shown as nanoseconds is that",
+        sj_import_log_note(log, "the weights count the event %s they are shown as nanoseconds",
                            reader.event);
     }
     if (reader.has_events) {

@@ -22,6 +22,7 @@ typedef struct sj_source {
     uint8_t bytes[SJ_SOURCE_BYTES];
 } sj_source;
 
+/* Starts to read a file. Borrows all arguments. */
 void sj_source_init(sj_source *source, FILE *file, const char *path, sj_error *error);
 
 /* Returns the next byte without consuming it, or SJ_SOURCE_END. A read error ends the file;
@@ -49,22 +50,22 @@ static inline uint64_t sj_source_offset(const sj_source *source)
 /* Returns the first bytes of the file, up to SJ_SOURCE_BYTES. Call it before anything is read. */
 sj_slice sj_source_head(sj_source *source);
 
-/* Reads a line without its end, of at most `capacity` bytes. False: the file has ended. A longer
- * line is SJ_ELIMIT. */
+/* Reads a line without its end, and adds a NUL byte. `*is_line` is false if the file has ended.
+ * Returns SJ_ELIMIT if the line and the NUL byte need more than `capacity` bytes. */
 SJ_MUST_CHECK sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t *size,
                                        bool *is_line);
 
-/* Reads the rest of the file into memory, which the caller frees. SJ_ELIMIT if it is larger than
- * `most`. */
+/* Reads the rest of the file into memory, which the caller frees. Returns SJ_ELIMIT if it is larger
+ * than `most` bytes, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes,
                                        size_t *size);
 
-/* Returns SJ_EIO if the file could not be read, else SJ_OK. Sets a session id that depends on all
- * bytes of the file and on `format`. */
+/* Reads to the end of the file. Sets a session id that depends on all bytes of the file and on
+ * `format`. Returns SJ_EIO if the file could not be read. */
 SJ_MUST_CHECK sj_status sj_source_end(sj_source *source, const char *format,
                                       sj_session_id *session);
 
-/* Fails with "FILE, byte N: MESSAGE". */
+/* Writes the message "FILE, byte N: MESSAGE" to the source's error. Returns `status`. */
 __attribute__((format(printf, 4, 5))) sj_status
 sj_source_fail(const sj_source *source, sj_status status, uint64_t offset, const char *format, ...);
 

@@ -35,7 +35,7 @@ typedef struct file_reader {
     size_t name_size;
     char *file_name; /* NAME_BYTES */
     size_t file_size;
-    const char *odd_unit; /* unit of a profile that is not a time; NULL: none */
+    const char *other_unit; /* unit of a profile that is not a time; NULL: none */
 } file_reader;
 
 static sj_status fail(const file_reader *reader, const char *what)
@@ -83,7 +83,7 @@ static sj_status read_unit(file_reader *reader)
             }
             reader->shift = units[i].shift;
             reader->has_unit = true;
-            reader->odd_unit = units[i].shift < 0 ? units[i].name : reader->odd_unit;
+            reader->other_unit = units[i].shift < 0 ? units[i].name : reader->other_unit;
             return SJ_OK;
         }
     }
@@ -391,9 +391,9 @@ static sj_status read_speedscope(sj_source *source, sj_import_log *log)
         sj_import_log_note(log, "the file has samples, not calls: each counts as one call of its "
                                 "innermost function");
     }
-    if (reader.odd_unit != NULL) {
+    if (reader.other_unit != NULL) {
         sj_import_log_note(log, "the unit is \"%s\": what is shown as nanoseconds is that unit",
-                           reader.odd_unit);
+                           reader.other_unit);
     }
     free(reader.scan);
     free(reader.name);

@@ -53,8 +53,8 @@ static bool read_record(sj_source *source, uint8_t record[RECORD_BYTES], size_t 
     return true;
 }
 
-static sj_status take_record(sj_uftrace *trace, const sj_uftrace_task *task, uint32_t thread,
-                             const uint8_t record[RECORD_BYTES], uint64_t offset)
+static sj_status read_call(sj_uftrace *trace, const sj_uftrace_task *task, uint32_t thread,
+                           const uint8_t record[RECORD_BYTES], uint64_t offset)
 {
     sj_reader reader = sj_reader_of(record, RECORD_BYTES);
     const uint64_t at_ns = sj_read_u64(&reader);
@@ -89,7 +89,7 @@ static sj_status read_records(sj_uftrace *trace, const sj_uftrace_task *task)
     SJ_TRY(sj_import_log_thread(trace->log, task->pid, task->tid, &thread));
     uint64_t offset = 0;
     while (read_record(trace->source, record, &size)) {
-        SJ_TRY(take_record(trace, task, thread, record, offset));
+        SJ_TRY(read_call(trace, task, thread, record, offset));
         offset += RECORD_BYTES;
     }
     return size == 0 ? SJ_OK

@@ -20,7 +20,7 @@ typedef struct sj_uftrace_module {
 } sj_uftrace_module;
 
 typedef struct sj_uftrace_mapping {
-    uint64_t start, end; /* `end`: of the module's first mapping that holds code */
+    uint64_t start, end; /* from the module's first mapping to the end of its last one */
     size_t module;
 } sj_uftrace_mapping;
 
@@ -53,18 +53,27 @@ typedef struct sj_uftrace {
     uint64_t left_out_events, lost;
 } sj_uftrace;
 
-/* Opens a file of the folder as `source`. The caller closes the file with sj_uftrace_close, which
- * adds its bytes to the hash. SJ_ENOTFOUND if it does not exist. */
+/* Opens a file of the folder as `source`. Writes its path to the PATH_MAX bytes of `path`, which
+ * `source` borrows. Returns SJ_ENOTFOUND if the file does not exist, SJ_ELIMIT if the path is too
+ * long, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_uftrace_open(sj_uftrace *trace, const char *name, FILE **file,
                                         char path[]);
+
+/* Closes the file of `source` and adds its bytes to the hash. Returns SJ_EIO if it could not be
+ * read. */
 SJ_MUST_CHECK sj_status sj_uftrace_close(sj_uftrace *trace, FILE *file);
 
-/* Reads task.txt, and the maps and symbols that it names. */
+/* Reads task.txt, and the maps and symbols that it names. Returns SJ_ECORRUPT if a line cannot be
+ * read, SJ_ELIMIT, SJ_ENOMEM, or errors of sj_uftrace_open. */
 SJ_MUST_CHECK sj_status sj_uftrace_read_tasks(sj_uftrace *trace);
 
-/* Finds the function at an address of a process at a time. Adds it to the log. */
+/* Finds the function that was at an address of the task's process at a time, and adds it to the
+ * log. A function without a symbol is named by its address. Returns errors of
+ * sj_import_log_function. */
 SJ_MUST_CHECK sj_status sj_uftrace_find(sj_uftrace *trace, const sj_uftrace_task *task,
                                         uint64_t at_ns, uint64_t address, uint32_t *function);
+
+/* Frees what `trace` owns, with `source`. */
 void sj_uftrace_deinit(sj_uftrace *trace);
 
 #endif

@@ -40,9 +40,9 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Calls `take` with each line of a file of the folder. */
+/* Calls `parse` with each line of a file of the folder. */
 static sj_status read_lines(sj_uftrace *trace, const char *name,
-                            sj_status (*take)(sj_uftrace *trace, char *line, void *context),
+                            sj_status (*parse)(sj_uftrace *trace, char *line, void *context),
                             void *context)
 {
     char path[PATH_MAX];
@@ -56,7 +56,7 @@ static sj_status read_lines(sj_uftrace *trace, const char *name,
         const uint64_t at = sj_source_offset(trace->source);
         status = sj_source_line(trace->source, line, LINE_BYTES, &size, &is_line);
         if (status == SJ_OK && is_line && size != 0) {
-            status = take(trace, line, context);
+            status = parse(trace, line, context);
         }
         if (status == SJ_ECORRUPT && trace->error->text[0] == '\0') {
             status = sj_source_fail(trace->source, status, at, "a line that cannot be read: %.80s",
@@ -68,8 +68,8 @@ static sj_status read_lines(sj_uftrace *trace, const char *name,
     return status != SJ_OK ? status : closed;
 }
 
-/* Takes "ADDRESS TYPE NAME". */
-static sj_status take_symbol(sj_uftrace *trace, char *line, void *context)
+/* Parses a symbol, "ADDRESS TYPE NAME". */
+static sj_status parse_symbol(sj_uftrace *trace, char *line, void *context)
 {
     sj_uftrace_module *module = context;
     char *end = NULL;
@@ -122,7 +122,7 @@ static sj_status find_module(sj_uftrace *trace, const char *path, size_t *module
     *module = trace->module_count++;
     char file[PATH_MAX];
     (void)snprintf(file, sizeof(file), "%s.sym", name);
-    const sj_status status = read_lines(trace, file, take_symbol, made);
+    const sj_status status = read_lines(trace, file, parse_symbol, made);
     if (status == SJ_ENOTFOUND) {
         *trace->error = (sj_error){0};
         return SJ_OK;
@@ -197,7 +197,8 @@ static sj_status read_map(sj_uftrace *trace, size_t session, const char *sid)
     return status;
 }
 
-/* Returns the text of "KEY=" in a line, up to the next space, or false. */
+/* Copies the text after `key` in a line, up to the next space. Returns false if there is none, or
+ * if it does not fit. */
 static bool find_word(const char *line, const char *key, char *word, size_t capacity)
 {
     const char *at = strstr(line, key);
@@ -239,7 +240,7 @@ static bool find_time(const char *line, uint64_t *at_ns)
     return true;
 }
 
-static sj_status take_session(sj_uftrace *trace, const char *line)
+static sj_status parse_session(sj_uftrace *trace, const char *line)
 {
     sj_uftrace_session made = {0};
     char sid[32];
@@ -267,7 +268,7 @@ static sj_status take_session(sj_uftrace *trace, const char *line)
     return SJ_OK;
 }
 
-static sj_status take_task(sj_uftrace *trace, const char *line, bool is_fork)
+static sj_status parse_task(sj_uftrace *trace, const char *line, bool is_fork)
 {
     sj_uftrace_task task = {0};
     if (!find_number(line, " pid=", &task.pid) ||
@@ -281,25 +282,25 @@ static sj_status take_task(sj_uftrace *trace, const char *line, bool is_fork)
     return SJ_OK;
 }
 
-static sj_status take_line(sj_uftrace *trace, char *line, void *context)
+static sj_status parse_line(sj_uftrace *trace, char *line, void *context)
 {
     map_lines *sids = context;
     if (strncmp(line, "SESS ", 5) == 0) {
         char sid[32] = "";
-        SJ_TRY(take_session(trace, line));
+        SJ_TRY(parse_session(trace, line));
         (void)find_word(line, " sid=", sid, sizeof(sid));
         return keep_line(trace, sid, sids);
     }
     if (strncmp(line, "TASK ", 5) == 0) {
-        return take_task(trace, line, false);
+        return parse_task(trace, line, false);
     }
-    return strncmp(line, "FORK ", 5) == 0 ? take_task(trace, line, true) : SJ_OK;
+    return strncmp(line, "FORK ", 5) == 0 ? parse_task(trace, line, true) : SJ_OK;
 }
 
 sj_status sj_uftrace_read_tasks(sj_uftrace *trace)
 {
     map_lines sids = {0};
-    sj_status status = read_lines(trace, "task.txt", take_line, &sids);
+    sj_status status = read_lines(trace, "task.txt", parse_line, &sids);
     for (size_t i = 0; i < sids.count; i++) {
         if (status == SJ_OK) {
             status = read_map(trace, i, sids.lines[i]);
@@ -310,8 +311,8 @@ sj_status sj_uftrace_read_tasks(sj_uftrace *trace)
     return status;
 }
 
-/* Returns the program that a process ran at a time, or NULL. A process that was forked runs that of
- * its parent at first. */
+/* Returns the program that a process ran at a time, or NULL. A forked process runs its parent's
+ * program at first. */
 static const sj_uftrace_session *find_session(const sj_uftrace *trace, int64_t pid, uint64_t at_ns)
 {
     for (size_t turn = 0; turn <= trace->task_count; turn++) {

@@ -249,8 +249,8 @@ static sj_status copy_tables(const session_copy *copy)
                        (void *)(uintptr_t)copy, copy->error);
 }
 
-/* Fails because the target has the session. If the target lacks blocks of the source, each database
- * holds a part of the session. */
+/* Fails because the target has the session. If the target lacks blocks of the source, the message
+ * says how many. */
 static sj_status refuse_known(const session_copy *copy)
 {
     int64_t lacking = 0;

@@ -13,10 +13,10 @@
  * keeps its uuid, and its rows get new ids. `*copied_id` is its session_id in `target`.
  *
  * Returns SJ_EEXIST if `target` already has the session with all its blocks, and SJ_EUNSUPPORTED if
- * it has the session without some of them. Returns SJ_ENOTFOUND if the source does
- * not have it, and SJ_EVERSION if `source_path` has another schema version. Returns SJ_EINVAL if
- * the session is inconsistent (session_check.h), or as sj_session_copy_check does. Other errors:
- * SJ_EIO, SJ_EFULL, SJ_ECORRUPT. Blocking; a progress handler of `target` can interrupt it. */
+ * it has the session without some of them. Returns SJ_ENOTFOUND if the source does not have it, and
+ * SJ_EVERSION if `source_path` has another schema version. Returns SJ_EINVAL if the session is
+ * inconsistent (session_check.h), or as sj_session_copy_check does. Other errors: SJ_EIO, SJ_EFULL,
+ * SJ_ECORRUPT. Blocking; a progress handler of `target` can interrupt it. */
 SJ_MUST_CHECK sj_status sj_session_copy(const char *source_path, int64_t session_id,
                                         sqlite3 *target, int64_t *copied_id, sj_error *error);
 

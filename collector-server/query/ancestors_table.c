@@ -2,8 +2,8 @@
  * columns of `calls`.
  *
  * Design notes. The rows of a decoded block name each other's callers. So the cursor follows the
- * callers within a block, and reads an earlier block only when a caller is not in this one: a stack
- * of 50,000 calls takes as many decoded blocks as it was entered in. */
+ * callers within a block, and reads an earlier block only when a caller is not in this one: for a
+ * stack of 50,000 calls, it decodes once each block in which the stack was entered. */
 #include "collector-server/query/calls_row.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/bisect.h"

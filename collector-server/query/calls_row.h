@@ -43,8 +43,8 @@ int64_t sj_calls_caller(sj_calls_row *at, size_t row);
 /* Returns the value of a column (sj_calls_column). An ending is an sj_ending. */
 int64_t sj_calls_value(sj_calls_row *at, size_t row, int column);
 
-/* Makes a value of sj_calls_value the result of a column: an ending as its name, SJ_CALLS_NO_VALUE
- * as NULL. */
+/* Makes a value of sj_calls_value the SQL result of a column. An ending becomes its name, and
+ * SJ_CALLS_NO_VALUE becomes NULL. */
 void sj_calls_give(sqlite3_context *context, int column, int64_t value);
 
 #endif

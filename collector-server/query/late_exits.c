@@ -1,10 +1,10 @@
 /* Design notes. Lists are read in the order of their blocks until all wanted calls are found. Most
  * calls end in the next block. The first search of a stream stores no exits, because many cursors
- * read one block: storing the 50,000 exits of a deep stack costs ten times as much as reading
- * them. The next search continues with the next list, so a scan reads each
- * list once. A search for calls of an earlier block restarts at that block. A second such search
- * restarts at the first block: else, searches in descending order would read all lists each time.
- * Both statements read only the index blocks_late. */
+ * read only one block: storing the 50,000 exits of a deep stack costs ten times as much as reading
+ * them. The next search continues with the next list, so a scan reads each list once. A search for
+ * calls of an earlier block restarts at that block. A second such search restarts at the first
+ * block: else, searches in descending order would read all lists each time. Both statements read
+ * only the index blocks_late. */
 #include "collector-server/query/late_exits.h"
 
 #include "collector-server/store/deferred_exits.h"

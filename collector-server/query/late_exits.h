@@ -21,7 +21,7 @@ typedef struct sj_late_exits {
     sqlite3_stmt *search; /* reads the lists that may have a call of a range */
     int64_t stream_id;
     int64_t first_call; /* `lists` reads the lists of blocks whose first call is this or later */
-    bool searched;      /* the first search, in `searched_stream`, was made */
+    bool searched;      /* a search was made; the last stream's id is `searched_stream` */
     int64_t searched_stream;
     bool started;        /* `lists` reads the lists of `stream_id` */
     bool complete;       /* every list from `first_call` on was read */

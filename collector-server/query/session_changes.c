@@ -68,9 +68,8 @@ static json_t *read_watched_sessions(sqlite3 *database, const json_t *recorded)
     return rows;
 }
 
-/* Returns `value`; if it is of no use, because it is incomplete or empty, frees it and returns
- * NULL.
- */
+/* Returns `value` if it is useful. Otherwise, because it is incomplete or empty, frees it and
+ * returns NULL. */
 static json_t *useful_or_null(json_t *value, bool is_useful)
 {
     if (!is_useful) {
@@ -80,7 +79,8 @@ static json_t *useful_or_null(json_t *value, bool is_useful)
     return value;
 }
 
-/* The caller owns the list. NULL: out of memory. */
+/* Returns the ids of sessions in the state "recording", or NULL if out of memory. The caller owns
+ * the list. */
 static json_t *list_recorded(const json_t *rows)
 {
     json_t *ids = json_array();
@@ -97,8 +97,8 @@ static json_t *list_recorded(const json_t *rows)
     return useful_or_null(ids, is_whole);
 }
 
-/* Returns the rows that are new or differ from the known rows. The caller owns the list. NULL: out
- * of memory. */
+/* Returns the rows that are new or differ from the known rows, or NULL if out of memory. The caller
+ * owns the list. */
 static json_t *list_changed(const json_t *rows, const json_t *known)
 {
     json_t *items = json_array();

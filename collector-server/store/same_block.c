@@ -2,8 +2,8 @@
  *
  * Recovery cuts blocks again from the ring of a recorder that died. The events are the same, but
  * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree in its
- * number, which counts the events that gaps lost, in its time, in its function or that it is a
- * LEAVE, and in how its call ended. Depths follow from those, and the decoder checks them. Values
+ * number, its time, its function (or that it is a LEAVE), and in how its call ended. Numbers
+ * include the events that gaps lost. Depths follow from those, and the decoder checks them. Values
  * are not compared. Blocks without events must agree in their stack frames or in their gaps. */
 #include "collector-server/store/store_internal.h"
 
@@ -43,8 +43,7 @@ static bool is_same_time(uint64_t left, uint64_t right, uint64_t step)
     return apart == 0 || apart < step;
 }
 
-/* An event of a block, with its number in the stream. The number also counts the events that the
- * gaps before the event lost. */
+/* An event of a block, with its number in the stream. Numbers include the events that gaps lost. */
 typedef struct numbered_event {
     const sj_block *block;
     size_t event;

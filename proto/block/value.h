@@ -91,8 +91,8 @@ enum {
     /* command of probes only: record the thread's CPU time at the exit. A plan has
      * SJ_PLACE_CPU_ENTRY for entry and exit. */
     SJ_PLACE_CPU_EXIT = 2,
-    /* command of methods of Mono and Java: record all arguments and the result by their own types,
-     * except the positions that other places of the method have */
+    /* command for methods of Mono and Java: record all arguments and the result by their own types,
+     * except the positions that the method's other places record */
     SJ_PLACE_OWN_VALUES = 2,
     /* command: record the thread's memory counters at entry; in a plan, also at the exit */
     SJ_PLACE_MEMORY_ENTRY = 3,

@@ -5,8 +5,9 @@
 
 A made-up program calls WIDTH functions from each of them, five levels deep, so that it has WIDTH^5
 call paths and as many calls at the lowest level. It is recorded with a width whose paths all fit,
-and with one whose paths do not. With --profile, sums are recorded instead of calls. Told are paths, CPU of the recorder (drain, encoder, embedded
-collector) a call, its greatest memory, and bytes. The sums must be exact either way.
+and with one whose paths do not. With --profile, sums are recorded instead of calls. Prints the paths, the recorder's
+CPU time for each call (drain, encoder, embedded collector), its peak memory, and the bytes. The sums must be exact
+either way.
 """
 import argparse
 import json

@@ -76,7 +76,7 @@ export type ShippedQuery = Rows<"get /api/v1/queries">; // each parameter is "NA
 
 type TimelineReply = Answers["get /api/v1/sessions/{id}/timeline"];
 
-// One bar: call, function, depth, start, end, self, is unwound, flags, calls, is open, levels, row.
+// The columns of a bar: call, function, depth, start, end, self, is unwound, flags, calls, is open, levels, row.
 export type CallRow = [string, string, number, number, number | null, number | null, boolean, number, number, boolean, number, number];
 
 export type CallsOfStream = Omit<TimelineReply["tracks"][number], "rows"> & { rows: CallRow[] };

@@ -61,7 +61,8 @@ typedef struct sweep_state {
     uint64_t sum;           /* sum of the loader's list when it was visited */
 } sweep_state;
 
-/* New modules that the walk over the loader's list has found in the loader. */
+/* New modules that a walk over the loader's list has found while the thread is in the loader. They
+ * are announced after the walk. */
 enum { MAX_PENDING = 64 };
 static struct dl_phdr_info pending[MAX_PENDING];
 
@@ -436,9 +437,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
     return state->status != SJ_OK;
 }
 
-/* Announces the pending modules. The loader's own lock keeps them mapped. The lock of
- * dl_iterate_phdr is free: other threads may need it while the recorder plans, and so may a child
- * that a signal handler forks meanwhile. */
+/* Announces the pending modules. The loader's own lock keeps them mapped. The thread does not hold
+ * the lock of dl_iterate_phdr: other threads may need it while the recorder plans, and so may a
+ * child that a signal handler forks meanwhile. */
 static void announce_pending(sweep_state *state)
 {
     for (uint32_t i = 0; i < state->pending_count && state->status == SJ_OK; i++) {
@@ -514,7 +515,8 @@ static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 /* Visits and sums the loader's list. Afterwards, entries whose `seen` is older than `sweep` were
- * unloaded. */
+ * unloaded. In the loader, new modules are announced after a walk. If there were more than
+ * `pending` holds, walks again. */
 static sweep_state visit_modules(sj_link *link, sj_modules_moment moment)
 {
     sweep_state state = {.link = link, .status = SJ_OK, .moment = moment, .is_first = true};

@@ -263,7 +263,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
     return handler;
 }
 
-/* Makes the child of a handler that forked leave the slow path that the handler interrupted. */
+/* If the handler has forked, makes the child leave the slow path that the handler interrupted. */
 static void restart_slow_path(void *context, const sj_saved_context *saved)
 {
     enum { RED_ZONE_BYTES = 128, ALIGNMENT = 16 };

@@ -165,15 +165,16 @@ static uint32_t families_of(sj_heap_entry entry, uint64_t site)
     return is_in_operators ? (uint32_t)SJ_FAMILY_ANY : residue->families[entry];
 }
 
-/* True for the first allocation of the process if the allocator is not the C library. tcmalloc
- * prepares itself at its first malloc, and its realloc fails if none came. */
-static bool prepares_allocator(void)
+/* True for the first allocation of the process if the allocator is not the C library. This
+ * allocation is left to the allocator and counted as not sampled: tcmalloc initializes itself at
+ * its first malloc, and its realloc fails before that. */
+static bool must_initialize_allocator(void)
 {
-    static _Atomic bool is_prepared;
+    static _Atomic bool is_initialized;
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    if (atomic_load_explicit(&is_prepared, memory_order_relaxed) || region == NULL ||
+    if (atomic_load_explicit(&is_initialized, memory_order_relaxed) || region == NULL ||
         region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR ||
-        atomic_exchange(&is_prepared, true)) {
+        atomic_exchange(&is_initialized, true)) {
         return false;
     }
     sj_objects_count(not_sampled, 1);
@@ -183,7 +184,7 @@ static bool prepares_allocator(void)
 /* Returns NULL if the allocation is not sampled. */
 static void *allocate_sampled(size_t bytes, size_t alignment, uint32_t families, uint64_t site)
 {
-    if (prepares_allocator() || !is_sampled(bytes, site)) {
+    if (must_initialize_allocator() || !is_sampled(bytes, site)) {
         return NULL;
     }
     if (!sj_faults_are_handled()) {
@@ -341,7 +342,8 @@ static size_t size_of(const void *block)
     return slot != NULL && slot->address == (uint64_t)(uintptr_t)block ? slot->size : 0;
 }
 
-/* Handles malloc_usable_size of a guarded block. */
+/* Handles malloc_usable_size and its kind for a guarded block: checks the bytes around the block,
+ * then returns its size. */
 static size_t check_and_size(const void *block)
 {
     sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);

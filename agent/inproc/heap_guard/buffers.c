@@ -27,7 +27,7 @@ static uint64_t lower(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* The caller has found an unreported mistake with `bytes` bytes at `address`. */
+/* Reports a use of the slot's block at `address`. Stops the program if the policy says so. */
 static void report(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address, bool is_write,
                    uint64_t site)
 {
@@ -36,8 +36,9 @@ static void report(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address, bo
     sj_report_stop_if(sj_report_use(slot, kind, address, is_write, &here, site));
 }
 
-/* Reports a buffer that is not wholly inside its live block. Opens at most the page after the
- * slot, so that the kernel cannot write into another block. */
+/* Reports a buffer that is not wholly inside its live block, and opens its pages. Opens no page
+ * beyond the one after the slot, so that the kernel cannot write into another block. Checks the
+ * bytes around the block if the buffer is inside. */
 static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, bool is_write,
                        uint64_t site)
 {
@@ -54,7 +55,8 @@ static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, boo
     }
 }
 
-/* Checks a buffer of a system call. `is_write`: the kernel writes to it. */
+/* Reports a buffer of a system call that is freed or leaves its block, and opens its pages.
+ * `is_write` is true if the kernel writes to the buffer. */
 static __attribute__((noinline)) void check_buffer(uint64_t address, uint64_t bytes, bool is_write,
                                                    uint64_t site)
 {
@@ -85,7 +87,7 @@ static void check_text(uint64_t address, uint64_t site)
     check_buffer(address, bytes, false, site);
 }
 
-/* Checks the buffers of readv and its like. */
+/* Checks the buffers of readv and its kind. Leaves a vector that the kernel refuses alone. */
 static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_t site)
 {
     enum { AT_ONCE = 16, MOST = 1024 };

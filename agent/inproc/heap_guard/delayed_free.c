@@ -330,7 +330,7 @@ static bool is_left_out_by_budget(const sj_zombie_region *region)
     return shift != 0 && (++frees & ((UINT32_C(1) << shift) - 1)) != 0;
 }
 
-/* True if no free was ever delayed, so that frees only have to be checked. */
+/* True if no free was ever delayed. Frees are then only checked. */
 static bool is_idle(void)
 {
     return records == NULL;
@@ -368,9 +368,9 @@ static bool delay_free(uint64_t block, uint64_t site)
     return true;
 }
 
-/* Reports a resize of an address that is not a block. If the free of a block that the program
- * resizes is delayed, reports a double free and cancels the
- * delayed free. The block is then a live block of the allocator again. */
+/* Reports a resize of an address that is not a block. If the free of the block is delayed, reports
+ * a double free and cancels the delayed free. The block is then a live block of the allocator
+ * again. */
 static void forget_block(uint64_t block, uint64_t site)
 {
     if (!sj_free_check_may_be_block(block)) {
@@ -623,7 +623,8 @@ void sj_delayed_free_shrink(void)
 }
 
 /* The threads that owned these records do not exist in the child, so their blocks are lost. It is
- * not known whether their bytes were counted, so the bytes of the other blocks are added up. */
+ * not known whether `held_bytes` includes their bytes, so it is computed again from the kept
+ * blocks. */
 void sj_delayed_free_after_fork(void)
 {
     uint64_t held = 0;

@@ -1,8 +1,8 @@
 /* Design notes
  *
  * glibc keeps two words before a block: the size of the chunk before it, and the size of its own
- * chunk with three flags. The chunk after it has the flag "the chunk before is in use". These words
- * are compared. A plausible address is not reported, so only frees that are certainly wrong are. */
+ * chunk with three flags. The chunk after it has the flag "the chunk before is in use". An address
+ * is reported only if its alignment or these words are impossible for a block. */
 #include "agent/inproc/heap_guard/free_check.h"
 
 #include "agent/inproc/heap_guard/internal.h"
@@ -29,8 +29,8 @@ bool sj_free_check_begin(const sj_zombie_region *region)
     return is_checking;
 }
 
-/* True if the chunk after this one says that this one is in use. Does not read another page, which
- * may not be mapped if the address is not a block. */
+/* True if the chunk after this one says that this one is in use, or begins in another page. Does
+ * not read another page: it may not be mapped if the address is not a block. */
 static bool is_in_use(uint64_t address, uint64_t size)
 {
     const uint64_t next = address - HEADER_BYTES + size + WORD;

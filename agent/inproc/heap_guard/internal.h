@@ -101,7 +101,8 @@ void sj_pool_detach(void);
  * freed blocks stay closed longer. `random` is uniformly distributed. */
 bool sj_pool_spares_blocks(uint32_t random);
 
-/* The class of slots that contains an address of the pool; NULL for one after the last slot. */
+/* Returns the class whose slots contain an address of the pool, or NULL for an address after the
+ * last slot. */
 static inline __attribute__((always_inline)) const sj_pool_class *
 sj_pool_class_at(const sj_pool *pool, uint64_t address)
 {
@@ -122,9 +123,11 @@ void *sj_pool_allocate(size_t bytes, size_t alignment, uint32_t families);
  * number of slots. Returns false if out of memory. */
 bool sj_pages_map_pool(sj_pool *pool, uint32_t slots, uint64_t memory_bytes);
 
-/* Sets the number and the size of the slots of each class, for `slots` slots of small blocks.
- * Returns the bytes of all slots. Call sj_pool_place_classes once they are mapped. */
+/* Sets the number and the size of the slots of each class, for `slots` slots of small blocks. The
+ * start of each class is its distance from the pool's base. Returns the bytes of all slots. */
 uint64_t sj_pool_size_classes(sj_pool *pool, uint32_t slots);
+
+/* Turns the start of each class into an address. Call it once, when `pool->base` is mapped. */
 void sj_pool_place_classes(sj_pool *pool);
 
 /* Opens all pages of the pool and drops the saved contents. */
@@ -163,8 +166,9 @@ void sj_pool_count_refused(void);
  * of `families` may not free. `site` is the return address of the call that frees the block. */
 void sj_pool_free(void *block, uint64_t site, uint32_t families);
 
-/* Reports a live block if the program has written to the bytes around it. Call it when the program
- * passes the block to a call. `site` is the return address of the call. */
+/* Reports a live block if the program has written to the bytes around it, unless the block was
+ * reported before. Call it when the program passes the block to a call. `site` is the return
+ * address of the call. */
 void sj_pool_check(sj_pool_slot *slot, uint64_t site);
 
 /* Drops the older half of the saved contents. If the pool has no guard regions, drops the content

@@ -153,7 +153,9 @@ static void copy_ring(const sj_pool *pool, uint64_t position, void *bytes, uint6
 
 void sj_pages_save(sj_pool_slot *slot)
 {
-    enum { LARGEST_PART = 16 }; /* One large block does not drop the contents of all small ones. */
+    /* A large block is saved only if it needs at most this part of the ring: it must not overwrite
+     * the contents of many small blocks. */
+    enum { LARGEST_PART = 16 };
     sj_pool *pool = &sj_heap_pool;
     slot->saved_at = 0;
     if (pool->has_guards == 0 ||

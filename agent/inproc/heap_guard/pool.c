@@ -3,10 +3,10 @@
  * The slots of a class have one size: a closed guard page, then data pages. One more closed page
  * follows the last slot of the last class. A class has its own queue of freed slots. A block lies
  * at the end of its pages, or at their beginning if the policy says so, so that an access beyond
- * this end meets a closed page. The rest of its pages has a pattern, which is checked by each call
- * that gets the block. Freed slots wait in a queue, first in, first out, so that a freed block is
- * watched for as long as possible. If a thread stops in the middle of a removal from the queue, the
- * slot that was to get its place is never used again. */
+ * this end meets a closed page. The rest of its pages has a pattern. Each call that gets the block
+ * as an argument checks the pattern. Freed slots wait in a queue, first in, first out, so that a
+ * freed block is watched for as long as possible. If a thread stops in the middle of a removal from
+ * the queue, the slot that was to get its place is never used again. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -107,7 +107,7 @@ static bool is_live(uint32_t index)
     return atomic_load(&sj_pool_slot_at(index)->state) == SJ_SLOT_LIVE;
 }
 
-/* One system call for adjacent slots of a class. */
+/* Releases the memory of adjacent slots of a class with one system call. */
 static void release_slots(const sj_pool_class *class, uint32_t first, uint32_t end)
 {
     if (first < end) {
@@ -397,8 +397,9 @@ static uint64_t address_at_end(uint64_t page, uint64_t pages, size_t bytes, size
     return (page + pages - rounded_bytes) & ~(uint64_t)(alignment - 1);
 }
 
-/* True if the next block lies at the end of its pages. If blocks take turns, these follow the
- * Thue-Morse sequence: each block of a program that allocates in a fixed pattern gets both ends. */
+/* True if the next block lies at the end of its pages. If the policy wants both ends, they follow
+ * the Thue-Morse sequence. It does not repeat itself, so an allocation in a loop gets both ends,
+ * whatever the loop's pattern. */
 static bool is_next_at_end(void)
 {
     static _Atomic uint32_t turn;
@@ -434,7 +435,8 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
     return (void *)(uintptr_t)slot->address;
 }
 
-/* The class with the smallest slots that hold a block. */
+/* Returns the class with the smallest slots that hold a block of at most
+ * SJ_POOL_BLOCK_MAX_BYTES. */
 static sj_pool_class *class_for(size_t bytes)
 {
     sj_pool_class *class = sj_heap_pool.classes;
@@ -503,8 +505,8 @@ static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t addres
     sj_report_stop_if(sj_report_use(slot, kind, address, true, here, site));
 }
 
-/* Checks the bytes around the block that no closed page guards, when it is freed or when a call
- * gets it as an argument. */
+/* Checks the bytes around the block that no closed page guards. `is_free` is true if the block is
+ * being freed, and false if a call gets it as an argument. */
 static void check_margins(sj_pool_slot *slot, bool is_free, const sj_zombie_trace *here,
                           uint64_t site)
 {

@@ -61,7 +61,8 @@ typedef struct sj_residue {
      * pthread_sigmask always jump there. */
     uint64_t block_handlers[SJ_HEAP_ENTRIES];
     uint64_t originals[SJ_HEAP_ENTRIES]; /* Address that runs the original function of the entry. */
-    /* Function to which a freeing entry jumps for other blocks while frees are delayed; else 0. */
+    /* Function to which a freeing entry jumps for other blocks while frees are delayed or checked;
+     * else 0. */
     _Atomic uint64_t delay_handlers[SJ_HEAP_ENTRIES];
     /* Function to which an entry jumps while its calls are counted; else 0. */
     _Atomic uint64_t counting_handlers[SJ_HEAP_ENTRIES];

@@ -5,10 +5,10 @@
 #include <link.h>
 #include <stddef.h>
 
-/* Calls dl_iterate_phdr and returns its result. Meanwhile the thread's signals are blocked, except
- * those of faults: a handler that forks would leave the loader's lock locked in its child for ever.
- * In a process that may make no system calls, no signals are blocked. Takes the lock of
- * dl_iterate_phdr, so `visit` should be short. */
+/* Calls dl_iterate_phdr and returns its result. Blocks the thread's signals meanwhile, except those
+ * of faults: if a handler forked, the lock of dl_iterate_phdr would stay locked in the child for
+ * ever. Blocks no signals in a process that may make no system calls. Holds the lock of
+ * dl_iterate_phdr while `visit` runs, so `visit` must be short. */
 int sj_module_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *context),
                    void *context);
 

@@ -54,7 +54,8 @@ void sj_jvm_own_values_deinit(JNIEnv *env)
     }
 }
 
-/* Returns the box of which the object is; NULL: the object is not boxed. */
+/* Returns the box class of the object and writes its field. Returns NULL if the object is not
+ * boxed. */
 static const box *find_box(JNIEnv *env, jobject object, jfieldID *field)
 {
     const jclass class = (*env)->GetObjectClass(env, object);
@@ -91,7 +92,8 @@ static uint64_t read_box(JNIEnv *env, const box *of, jobject object, jfieldID fi
     }
 }
 
-/* Copies the first elements of an array of numbers, characters or booleans. Returns their type. */
+/* Copies the first elements of an array of numbers, characters or booleans. Returns their type:
+ * SJ_JAVA_LONG for all whole numbers. */
 static sj_java_type copy_elements(JNIEnv *env, jarray array, char element, jsize count,
                                   int64_t numbers[ELEMENTS_SHOWN])
 {

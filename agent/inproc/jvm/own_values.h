@@ -1,4 +1,4 @@
-/* Values of Java methods by their own classes: what a rule without a type records of an object. */
+/* Reads objects as values by their own classes, for rules that name no type. */
 #ifndef SJ_AGENT_INPROC_JVM_OWN_VALUES_H
 #define SJ_AGENT_INPROC_JVM_OWN_VALUES_H
 
@@ -12,15 +12,16 @@ typedef struct sj_jvm_own_value {
 } sj_jvm_own_value;
 
 /* Creates the references that sj_jvm_own_value_of uses. Returns false if a class or field is
- * missing. */
+ * missing. Call it once, before any value is recorded. */
 bool sj_jvm_own_values_init(JNIEnv *env);
 
 /* Deletes these references. No thread may use them now (sj_jvm_begin_use). */
 void sj_jvm_own_values_deinit(JNIEnv *env);
 
-/* Reads an object without running code of the program. A boxed number or boolean becomes a number,
- * and a String its characters. An array is its type, length and first elements. Other objects are
- * described by sj_jvm_describe. */
+/* Reads an object without running code of the program. Writes a number for a boxed number or
+ * boolean, and the characters of a String. Describes an array by its type, length and first
+ * elements, a boxed character as a character, and other objects as sj_jvm_describe does. Writes the
+ * note SJ_VALUE_NULL for NULL. Call it between sj_jvm_begin_use and sj_jvm_end_use. */
 void sj_jvm_own_value_of(JNIEnv *env, jobject object, sj_jvm_own_value *value);
 
 /* Calls `get`, GetFloatField or GetDoubleField of JNI, and returns the 64 bits of the register with

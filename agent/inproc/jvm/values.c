@@ -98,7 +98,7 @@ static void JNICALL record_number(JNIEnv *env, jclass class, jlong number, jint 
     judge((uint32_t)function, descriptor, bits);
 }
 
-/* Records an object by its own class. A null is a text, because no object says what it would be. */
+/* Records an object by its own class. Records null as a text, because null has no class. */
 static void record_own(JNIEnv *env, jobject object, uint32_t position, uint32_t function)
 {
     sj_jvm_own_value value;

@@ -170,7 +170,7 @@ static void add_elements(sj_value_text *text, void *array, uintptr_t length, uin
 }
 
 /* Appends the class of an array, its number of elements and the first of them, for example
- * "System.Int32[3]{1,2,3}". Leaves out elements of arrays inside others. */
+ * "System.Int32[3]{1,2,3}". Leaves out the elements of an array that is inside another value. */
 static void add_array(sj_value_text *text, void *array, uint32_t depth)
 {
     const uintptr_t length = sj_mono_runtime.array_length(array);

@@ -397,8 +397,9 @@ typedef struct sj_mono_ingredient {
 /* Finds how a value of a method is recorded. Returns false if the method has no such value. */
 bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
 
-/* Lists the descriptors of the values that a selection asks for. Values that the method's own types
- * decide (SJ_PLACE_OWN_VALUES) follow the named ones. Returns their number. */
+/* Lists the descriptors of the values that a selection asks for. Values by the method's own types
+ * (SJ_PLACE_OWN_VALUES) follow the named ones. Returns their number, at most
+ * SJ_VALUES_PER_FUNCTION. */
 uint32_t sj_mono_list_values(void *signature, uint64_t selected,
                              uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
 
@@ -448,15 +449,14 @@ enum {
     TYPE_POINTER = 15,
     TYPE_VALUE = 17,
     TYPE_CLASS = 18,
-    TYPE_PARAMETER =
-        19, /* A generic class has such a parameter. JIT code with it has only references. */
+    TYPE_PARAMETER = 19, /* A type parameter of a generic class. In JIT code, it is a reference. */
     TYPE_ARRAY = 20,
     TYPE_GENERIC = 21,
     TYPE_I = 24,
     TYPE_U = 25,
     TYPE_OBJECT = 28,
     TYPE_VECTOR = 29,
-    TYPE_METHOD_PARAMETER = 30 /* A generic method has such a parameter. */
+    TYPE_METHOD_PARAMETER = 30 /* A type parameter of a generic method, also a reference. */
 };
 
 /* Loads a number by one instruction of its size. If single bytes were stored and then loaded

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Writes decimals, dates and durations as their invariant texts have them, from their fields. Runs
- * no code of the program. */
+ * Decimals, dates and durations are written from their fields, in the form of their invariant
+ * texts. No code of the program runs. */
 #include "agent/inproc/mono/internal.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static bool read_field(void *class, const char *name, const void *place, void *t
     return field.type != NULL;
 }
 
-/* Divides a number, whose highest word is first, by 10. Returns the remainder. */
+/* Divides a number by 10. Its highest word is the first one. Returns the remainder. */
 static uint32_t divide_by_ten(uint32_t words[DECIMAL_WORDS])
 {
     uint64_t rest = 0;
@@ -157,7 +157,7 @@ static bool add_date(sj_value_text *text, void *class, const void *place)
         !read_field(class, "dateData", place, &ticks, sizeof(ticks))) {
         return false;
     }
-    ticks &= UINT64_MAX >> 2; /* The upper bits say which time zone it is. */
+    ticks &= UINT64_MAX >> 2; /* The two upper bits are the DateTimeKind. */
     const uint64_t seconds = ticks / TICKS_PER_SECOND;
     add_day(text, seconds / SECONDS_PER_DAY);
     sj_value_text_add(text, " ");

@@ -60,8 +60,8 @@ bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient 
     return true;
 }
 
-/* Returns the kind by which a value is recorded if its own type decides. Constants of an enum have
- * names, so they are texts like all other structures. */
+/* Returns the kind of a value that is recorded by its own type. Constants of an enum have names, so
+ * they are recorded as texts, like all other structures. */
 static uint32_t own_kind(void *type)
 {
     switch (sj_mono_runtime.type_get_type(type)) {

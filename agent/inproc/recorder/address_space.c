@@ -80,7 +80,7 @@ void sj_recorder_limit_space(uint64_t limit_bytes)
     }
 }
 
-/* Returns the parts of the arena that are mapped: the part before the hole, and the rest. */
+/* Writes the PARTS parts of the arena that are mapped: the part before the hole, and the rest. */
 static void find_parts(struct iovec *parts)
 {
     uint8_t *base = (uint8_t *)sj_recorder.arena;

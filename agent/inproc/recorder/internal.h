@@ -63,8 +63,8 @@ static inline uint32_t sj_recorder_slots_backed(void)
 /* Unmaps the arena, except for the part that sj_recorder_limit_space has unmapped before. */
 void sj_recorder_unmap_arena(void) __attribute__((visibility("hidden")));
 
-/* Replaces the arena by private memory that reads as 0, for code that was interrupted while it used
- * the arena. If the system refuses the memory, the arena stays mapped. */
+/* Replaces the arena by private memory that reads as 0: interrupted code may still use the arena's
+ * addresses. If the kernel refuses the memory, the arena stays mapped. */
 void sj_recorder_replace_arena(void) __attribute__((visibility("hidden")));
 
 /* Adds to a counter, without ordering other memory accesses. */

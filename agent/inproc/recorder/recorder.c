@@ -454,8 +454,9 @@ static uint64_t find_forking_handler(const sj_recorder_thread *self)
     return sj_recorder_find_handler(stack, 0);
 }
 
-/* Leaves the parent's arena. A handler that forked may have interrupted code between the
- * reservation of a record and its writing, or in the slow path. */
+/* Leaves the parent's arena. A handler that forked may have interrupted code in the slow path, or
+ * between the reservation of a record and its writing. Such code still uses the arena's
+ * addresses. */
 static void leave_parents_arena(const sj_recorder_thread *self, uint64_t handler)
 {
     if (handler != 0 || self->slow_at != 0 || self->wait_at != 0) {

@@ -15,10 +15,10 @@
  * spare chunk, because half of their memory would stay unused.
  *
  * A handler that interrupts the slow path may fork. When its child returns from the handler, the
- * slow path belongs to the parent. The child leaves it and begins its own. The agent's restorer of
- * signals calls sj_recorder_restart for that. It finds the slow path only if the handler
- * interrupted the agent's code, so the slow path calls no other library. The child of a handler
- * without a gate notices the fork at the end of a wait only.
+ * slow path belongs to the parent. The child leaves it and begins its own. The agent's signal
+ * restorer calls sj_recorder_restart for that. The restorer finds the slow path only if the handler
+ * interrupted the agent's code, so the slow path calls no other library. If the handler has no
+ * gate, its child notices the fork only at the end of a wait.
  *
  * A thread without a slot has no window. All its probes take the slow path, so that each record is
  * counted at once: the thread may end after any of them. */
@@ -371,7 +371,7 @@ static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
         forget_slow(self);
     }
     /* `slow_at` is valid whenever `busy` is set: a handler may leave the slow path at any
-     * instruction. A frame that this one does not lie below has been left. */
+     * instruction. An older frame at a lower address than this one has been left. */
     const uint64_t outer_at = self->slow_at > here ? self->slow_at : 0;
     self->slow_at = here;
     atomic_signal_fence(memory_order_seq_cst);

@@ -27,9 +27,10 @@ void sj_value_text_add_units(sj_value_text *text, const uint16_t *units, int32_t
 /* Appends an unsigned number in base 10 or 16, as much of it as fits. */
 void sj_value_text_add_number(sj_value_text *text, uint64_t number, uint32_t base);
 
-/* Appends the shortest decimal number that only these bits of a float (`is_single`) or double stand
- * for, such as 0.1 or 3.0. Appends infinities, NaN, and numbers that a 128-bit fraction does not
- * hold as hexadecimal bits. Uses no floating-point instruction. */
+/* Appends a float (`is_single`) or double, given by its bits, in decimal: with the fewest digits
+ * behind the point that distinguish it from other numbers, such as 0.1 or 3.0. Appends the bits in
+ * hexadecimal for infinities, NaN, and numbers that are too large or too small. Uses no
+ * floating-point instruction. */
 void sj_value_text_add_real(sj_value_text *text, uint64_t bits, bool is_single);
 
 #endif

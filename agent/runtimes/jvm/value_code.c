@@ -141,7 +141,8 @@ static bool fits_kind(char type, uint8_t descriptor)
     }
 }
 
-/* Returns the kind by which a value of a type is recorded; SJ_VALUE_OBJECT: its class decides. */
+/* Returns the kind of the recorded values of a type. For SJ_VALUE_OBJECT, the object's class
+ * decides when it is recorded. */
 static uint32_t own_kind(char type)
 {
     switch (java_type_of(type)) {

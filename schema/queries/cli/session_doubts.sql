@@ -1,12 +1,12 @@
 -- Statements of cli/session_doubts.c. ?1 is the session.
 
 -- part: counted_json(column, one, many)
--- A number of a report's payload with its noun.
+-- A number from a report's payload, followed by its noun.
 CAST({column} AS INTEGER) || iif(CAST({column} AS INTEGER) = 1, {one}, {many})
 
 -- part: not_recorded(session_id)
--- Which parts of the program the recorder could not record, as the last such report says. NULL: it reported
--- none.
+-- A sentence about the parts of the program that the recorder could not record, by its last such report.
+-- NULL: the recorder sent no such report.
 (SELECT {counted_json(r.payload ->> 'processes', ' process', ' processes')} || ' and ' ||
     {counted_json(r.payload ->> 'modules', ' module', ' modules')} ||
     ' could not be recorded, so their calls are missing; the first: ' || (r.payload ->> 'first')

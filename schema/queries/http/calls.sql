@@ -5,7 +5,7 @@ call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flag
     caller_function_id = function_id
 
 -- name: calls_touched
--- Counts calls of blocks that the window overlaps, and their most levels. ?1 session, ?2 stream, ?3 from, ?4 to.
+-- Counts calls of the blocks that the window overlaps, and finds the largest number of levels in one. ?1 session, ?2 stream, ?3 from, ?4 to.
 WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d FROM sessions
     WHERE session_id = ?1)
 SELECT coalesce(sum(b.call_count), 0) AS calls, coalesce(max(b.max_depth), 0) AS levels
@@ -38,7 +38,7 @@ WHERE end_ns IS NULL OR end_ns >= ?2
 ORDER BY depth
 
 -- name: calls_begun
--- ?5 and ?6: the first and the last depth.
+-- ?5 and ?6: the first and the last depth that is wanted.
 SELECT {calls_call_columns}
 FROM calls
 WHERE session_id = ?1

@@ -209,19 +209,19 @@ static void a_checkpoint_waits_longer_than_the_previous_one_took(void **state)
     sj_profiler *profiler = begin();
     (void)state;
     test_blocks(1000, 3, profiler, add);
-    sj_profiler_follow(profiler, 1);
+    sj_profiler_checkpoint_if_due(profiler, 1);
     test_blocks(2000, 2, profiler, add);
     /* The first checkpoint ended now and began at 1, so it took longer than ten seconds / 31. */
-    sj_profiler_follow(profiler, sj_clock_ns(CLOCK_MONOTONIC) + UINT64_C(10000000000));
+    sj_profiler_checkpoint_if_due(profiler, sj_clock_ns(CLOCK_MONOTONIC) + UINT64_C(10000000000));
     sj_profiler_free(profiler);
     assert_int_equal(sj_profiler_recover(&given), SJ_OK);
     assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 1);
     assert_profile(0, 3, 1000);
     profiler = begin();
     test_blocks(3000, 3, profiler, add);
-    sj_profiler_follow(profiler, 1);
+    sj_profiler_checkpoint_if_due(profiler, 1);
     test_blocks(4000, 2, profiler, add);
-    sj_profiler_follow(profiler, UINT64_MAX); /* due */
+    sj_profiler_checkpoint_if_due(profiler, UINT64_MAX); /* due */
     sj_profiler_free(profiler);
     assert_int_equal(sj_profiler_recover(&given), SJ_OK);
     assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 2);

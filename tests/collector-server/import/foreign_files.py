@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Files that other tools made are imported: every call of a uftrace folder is as in the file that uftrace's own
-converter writes, and as `uftrace report` counts it. `perf script` text keeps weights and stacks. What cannot be
-imported leaves the database as it was.
+"""Imports files of other tools. The calls of a uftrace folder are those in the file that uftrace's own converter writes,
+and those that `uftrace report` counts. `perf script` text keeps weights and stacks. A file that cannot be imported
+leaves the database as it was.
 
 foreign_files.py BUILD_FOLDER
 """
@@ -71,7 +71,7 @@ def test_uftrace(sojourn, database, program):
 
 
 def test_damaged_uftrace(sojourn, database, folder):
-    """A cut file, a record that is not one, and a missing file are named; the database keeps its sessions."""
+    """The messages name a cut file, a damaged record and a missing file. The database keeps its sessions."""
     before = asked(sojourn, database, "SELECT count(*) AS n FROM sessions")
     largest = max((name for name in os.listdir(folder) if name[:-4].isdigit()),
                   key=lambda name: os.path.getsize(os.path.join(folder, name)))

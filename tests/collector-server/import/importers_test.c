@@ -230,8 +230,9 @@ static void write_complete_events(const trace *made)
 }
 
 /* By the definition: the caller of a call is the innermost call of its thread whose interval
- * contains its own. Of calls with equal intervals, the earlier one of the file contains the later.
- * Calls have ids in the order of their start, so the innermost one has the largest id. */
+ * contains its own. If two calls have equal intervals, the one that is earlier in the file contains
+ * the other. Calls have ids in the order of their start, so the innermost one has the largest
+ * id. */
 static const char contained_sql[] =
     "WITH c AS MATERIALIZED (SELECT call_id, parent_id, stream_id, start_ns, end_ns FROM calls) "
     "SELECT count(*) FROM c WHERE parent_id IS NOT (SELECT max(o.call_id) FROM c AS o WHERE "

@@ -70,7 +70,7 @@ static void calls_are_open_until_their_session_has_an_end(void **state)
     assert_int_equal(count_open_in("completed"), 0);
 }
 
-static sj_status failure; /* of each walk */
+static sj_status failure; /* each walk fails with it; SJ_OK: none does */
 
 sj_status __real_sj_stack_walk_begin(sj_stack_walk *walk, const sj_block *block,
                                      const sj_stack_frame *deep);
@@ -82,7 +82,7 @@ sj_status __wrap_sj_stack_walk_begin(sj_stack_walk *walk, const sj_block *block,
     return failure != SJ_OK ? failure : __real_sj_stack_walk_begin(walk, block, deep);
 }
 
-/* A damaged block has no open calls, as everywhere; lack of memory ends the query. */
+/* A query finds no open calls in a damaged block. If it is out of memory, it fails. */
 static void a_damaged_block_is_not_a_lack_of_memory(void **state)
 {
     (void)state;

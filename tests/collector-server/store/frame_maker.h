@@ -26,7 +26,7 @@ typedef struct frame_maker {
     bool steady;  /* calls repeat as in real programs, with some noise; else they are random */
     bool counted; /* three of four calls are made without a clock */
     uint32_t lost_calls;   /* calls that each block reports as lost behind its last event */
-    uint32_t gap_before;   /* the event that they are lost before instead; 0: none */
+    uint32_t gap_before;   /* the events are lost before this event instead; 0: not used */
     uint32_t children[64]; /* calls made so far by each open call */
     uint32_t roots;
     /* One open stack, which continues from block to block. */

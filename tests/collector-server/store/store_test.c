@@ -231,7 +231,7 @@ static void a_rolled_back_batch_leaves_nothing(void **state)
     frame_maker_deinit(&fresh);
 }
 
-/* Makes the maker give the same events again as after `before`. */
+/* Makes the maker repeat the events that it made after `before`. */
 static void rewind_maker(frame_maker *maker, const frame_maker *before)
 {
     maker->next_event = before->next_event;

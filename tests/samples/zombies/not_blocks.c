@@ -32,8 +32,8 @@ APART static void free_static(void)
     sink++;
 }
 
-/* The header is plausible, but no chunk follows that says so. glibc keeps such an address for the
- * next malloc. */
+/* The header is plausible, but the words after the address do not say that a chunk is in use. glibc
+ * keeps such an address for the next malloc. */
 APART static void free_plausible(void)
 {
     in_data.before[1] = 0x51;

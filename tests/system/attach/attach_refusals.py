@@ -37,7 +37,7 @@ def refuse_untouched(sojourn, pid, words):
 
 
 def test_recorder_of_another_user(sojourn):
-    """Another user may read the process and not signal its recorder."""
+    """A user may read the process but may not signal its recorder, which belongs to another user."""
     capabilities = "+sys_ptrace,+dac_override"
     as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=" + capabilities,
                  "--ambient-caps=" + capabilities]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Java runtime that lies in the program's folder (jlink): its methods are recorded, and none of its native functions,
-which --libs still records.
+"""A Java runtime lies in the program's folder (jlink): Java methods are recorded, and none of the runtime's native
+functions. --libs records these.
 
 java_image.py BUILD_FOLDER
 """

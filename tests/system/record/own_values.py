@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Java and Mono: a rule that only names methods records all arguments and the result of each by its own types. They
-equal what the programs print. Other rules of the same methods keep their kinds.
+"""Java and Mono: a rule that only names methods records all their arguments and results by their own types. The values
+equal those that the programs print. Other rules of the same methods keep their kinds.
 
 own_values.py BUILD_FOLDER
 """

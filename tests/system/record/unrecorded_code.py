@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A program whose work lies in a library that is not recorded: the summary and the report name the library and
-print the command that records it, and that command shows the library's functions. A recording of the library says
-nothing more, nor does one of a program that ends at once, nor one without samples. unrecorded_code.py BUILD_FOLDER"""
+print the command that records it, and that command shows the library's functions. A recording of the
+library, one of a program that ends at once, and one without samples name no library. unrecorded_code.py BUILD_FOLDER"""
 import os
 import shlex
 import sys

@@ -82,7 +82,7 @@ export interface CallBar extends Bar {
     call: string; // call_id of the first call; "" if the bar is made from steps
     function: string; // function_id
     depth: number; // `row` counts from the first drawn row of the track
-    folded: number; // levels of recursion that the bar holds; 1: none is folded
+    folded: number; // levels of recursion that the bar holds; 1: no recursion is folded in it
     self: number | null;
     isSelfEstimate: boolean;
     flags: number;
@@ -115,20 +115,20 @@ export function foldsRecursion(): boolean {
     return route.value.parameters.get("recursion") !== "all";
 }
 
-// Reads the first drawn rows of streams from the address: stream:row,stream:row.
+// Reads the first drawn row of each scrolled stream from the address: "stream:row,stream:row".
 function topsInAddress(): Map<string, number> {
     const parts = (route.value.parameters.get("tops") ?? "").split(",").map((part) => part.split(":"));
     return new Map(parts.filter(([id, row]) => /^\d{1,18}$/.test(id ?? "") && /^\d{1,9}$/.test(row ?? "")).map(([id, row]) => [id!, Number(row)]));
 }
 
-// Draws a track from a row on, or from the last row that leaves no empty rows.
+// Makes a row the first one that a track draws. Limits it so that the last level is drawn in the last row.
 export function setTop({ stream, levels, rows }: Track, row: number): void {
     const tops = topsInAddress();
     tops.set(String(stream.stream_id), Math.max(0, Math.min(Math.round(row), levels - rows)));
     setParameters({ tops: [...tops].filter(([, top]) => top > 0).map((pair) => pair.join(":")).join(",") }, true);
 }
 
-// Scrolls the levels of a track.
+// Scrolls the levels of a track by a number of rows.
 export function scrollLevels(track: Track, rows: number): void {
     setTop(track, (topsInAddress().get(String(track.stream.stream_id)) ?? 0) + rows);
 }
@@ -223,7 +223,7 @@ class Frames {
         return stack.reverse();
     }
 
-    // Returns the paths that have rows. Folded, a function that calls itself has one.
+    // Returns the paths that have rows. If recursion is folded, a function that calls itself has one row.
     private rowsOf(leaf: string, folds: boolean): TimelinePath[] {
         const stack = this.stackOf(leaf);
         return folds ? stack.filter((path, at) => at === 0 || path.function_id !== stack[at - 1]!.function_id) : stack;

@@ -98,10 +98,10 @@ export function levelBarAt(picture: Picture, x: number, y: number): LevelBar | n
     return place ? levelBarOf(place) : null;
 }
 
-// Returns the first row of a track whose thumb has its middle at y.
+// Returns the first row that a track draws if the middle of its thumb is at y.
 export function rowAt({ track, top, height, thumb }: LevelBar, y: number): number {
-    const room = Math.max(1, height - thumb.height);
-    return ((y - top - thumb.height / 2) / room) * (track.levels - track.rows);
+    const travel = Math.max(1, height - thumb.height);
+    return ((y - top - thumb.height / 2) / travel) * (track.levels - track.rows);
 }
 
 function drawLevelBar(context: CanvasRenderingContext2D, picture: Picture, place: Place, colours: Colours): void {

@@ -150,7 +150,7 @@ export function Levels({ tracks }: { tracks: readonly Track[] }) {
     );
 }
 
-// A button that shows each level of recursion as a row. Hidden if no track folds any.
+// A button that shows each level of recursion as a row. Hidden if no track folds recursion.
 function Recursion({ tracks }: { tracks: readonly Track[] }) {
     const isFolding = foldsRecursion();
     return !isFolding || tracks.some((track) => track.isFolded) ? (

@@ -85,7 +85,8 @@ sj_status sj_registers_get(pid_t tid, sj_registers *state)
     return SJ_OK;
 }
 
-/* x0 holds the result of an interrupted system call; the kernel keeps the argument to itself. */
+/* Not supported: x0 holds the result of an interrupted system call, and ptrace does not show the
+ * argument that it replaced. */
 sj_status sj_wait_repeat(pid_t tid)
 {
     (void)tid;
