@@ -27,7 +27,8 @@ static uint64_t lower(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* The caller has found an unreported mistake with `bytes` bytes at `address`. */
+/* Reports a mistake in the use of a block at `address`, and stops the program if the policy says
+ * so. */
 static void report(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address, bool is_write,
                    uint64_t site)
 {

@@ -107,7 +107,7 @@ static bool is_live(uint32_t index)
     return atomic_load(&sj_pool_slot_at(index)->state) == SJ_SLOT_LIVE;
 }
 
-/* One system call for adjacent slots of a class. */
+/* Gives the memory of the slots from `first` up to `end` back to the kernel, by one system call. */
 static void release_slots(const sj_pool_class *class, uint32_t first, uint32_t end)
 {
     if (first < end) {
@@ -242,7 +242,7 @@ void sj_pool_resume(void)
     }
 }
 
-/* The calling thread owns the slot. */
+/* Drops the saved content of a slot's block. The calling thread owns the slot. */
 static void drop_content(sj_pool_slot *slot)
 {
     if (slot->held_bytes != 0) {
@@ -434,7 +434,7 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
     return (void *)(uintptr_t)slot->address;
 }
 
-/* The class with the smallest slots that hold a block. */
+/* Returns the class with the smallest slots that hold a block of `bytes` bytes. */
 static sj_pool_class *class_for(size_t bytes)
 {
     sj_pool_class *class = sj_heap_pool.classes;
@@ -545,7 +545,8 @@ bool sj_guard_name_object(void *object, const char *class_name, const void *clas
     return true;
 }
 
-/* Another thread may reuse the slot as soon as it is in the queue. */
+/* Makes a freed block inaccessible, or leaves it open if that is not possible. Call it before the
+ * slot is in the queue, because another thread may reuse the slot from then on. */
 static void close_block(sj_pool_slot *slot, uint64_t page)
 {
     const uint64_t bytes = bytes_of_pages(slot);
