@@ -235,8 +235,8 @@ static bool wait_for(sj_code_samples *samples, uint64_t ns)
     return goes_on;
 }
 
-/* The time until the next look: longer while all threads wait, and when a look is expensive because
- * there are many threads. */
+/* Returns the time until the next sample. It is longer while all threads wait, and if a sample is
+ * expensive because there are many threads. */
 static uint64_t choose_period(const sj_code_samples *samples, uint64_t last_ns, uint64_t cpu_ns)
 {
     uint64_t period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
