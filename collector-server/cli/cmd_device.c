@@ -370,7 +370,7 @@ static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc
     return SJ_EXIT_OK;
 }
 
-/* Parses the options behind the word `at`, up to the next word, or all with `is_last`. Removes them
+/* Parses the options after the word `at`, up to the next word, or all with `is_last`. Removes them
  * from the words. Returns -1, or an exit code. */
 static int parse_behind(sj_device_options *options, int at, bool is_last, int *argc, char **argv)
 {
@@ -389,8 +389,7 @@ static int parse_behind(sj_device_options *options, int at, bool is_last, int *a
     return code;
 }
 
-/* Parses options that stand behind the device and the command. Leaves the options of a program
- * alone. */
+/* Parses the options after the device and the command. Leaves the options of a program alone. */
 static int parse_later_options(sj_device_options *options, int *argc, char **argv)
 {
     static const char *const runs_program[] = {"launch", "record", "prepare"};
