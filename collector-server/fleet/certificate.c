@@ -137,7 +137,7 @@ static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error
                          (about.st_mode & forbidden & 022) != 0 ? "changed" : "read");
 }
 
-/* A file that only cannot be reached is not missing. */
+/* True if a file does not exist. False if it may exist but cannot be reached. */
 static bool is_missing(const char *path)
 {
     return access(path, F_OK) != 0 && errno == ENOENT;
