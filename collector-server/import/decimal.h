@@ -13,13 +13,13 @@ typedef struct sj_decimal {
     uint32_t parts;
 } sj_decimal;
 
-/* Parses "[-+]DIGITS[.DIGITS][e[-+]DIGITS]", times 10^shift. Digits beyond the ninth one behind the
+/* Parses "[-+]DIGITS[.DIGITS][e[-+]DIGITS]", times 10^shift. Digits beyond the ninth one after the
  * point are cut. Returns SJ_ECORRUPT if the text is not such a number, or SJ_ELIMIT if it does not
  * fit. */
 SJ_MUST_CHECK sj_status sj_decimal_parse(const char *text, size_t size, int shift,
                                          sj_decimal *value);
 
-/* Returns the sum. SJ_ELIMIT if it does not fit. */
+/* Adds two numbers. Returns SJ_ELIMIT if the sum does not fit. */
 SJ_MUST_CHECK sj_status sj_decimal_add(const sj_decimal *left, const sj_decimal *right,
                                        sj_decimal *sum);
 

@@ -88,13 +88,14 @@ typedef struct sj_import_log {
     size_t run_intervals;      /* whole calls that are sorted in memory; 0: about a million */
     int64_t first_ns, last_ns; /* valid if record_count is not 0 */
     uint64_t record_count;
-    uint64_t samples;         /* of all paths */
-    uint64_t weight;          /* of all paths */
+    uint64_t samples;         /* sum over all paths */
+    uint64_t weight;          /* sum over all paths */
     uint64_t unmatched_exits; /* exits without an open call, which are left out */
     uint64_t late_records;    /* entries and exits with an earlier time than the one before */
 } sj_import_log;
 
-/* Opens a log whose temporary file is in the folder of the file `beside`. SJ_EIO, SJ_ENOMEM. */
+/* Opens a log whose temporary file is in the folder of the file `beside`. Returns SJ_EIO or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_init(sj_import_log *log, const char *beside, sj_error *error);
 void sj_import_log_deinit(sj_import_log *log); /* A zeroed log is allowed */
 
@@ -104,16 +105,17 @@ SJ_MUST_CHECK sj_status sj_import_log_function(sj_import_log *log, sj_slice name
                                                uint32_t *function);
 
 /* sj_import_log_add_function adds a function whose name is not known yet.
- * sj_import_log_name_function names it. SJ_ELIMIT, SJ_ENOMEM. */
+ * sj_import_log_name_function names it. Returns SJ_ELIMIT or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_add_function(sj_import_log *log, uint32_t *function);
 SJ_MUST_CHECK sj_status sj_import_log_name_function(sj_import_log *log, uint32_t function,
                                                     sj_slice name, sj_slice module);
 
-/* Finds or adds a thread, and its process. SJ_ELIMIT, SJ_ENOMEM. */
+/* Finds or adds a thread, and its process. Returns SJ_ELIMIT or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_thread(sj_import_log *log, int64_t pid, int64_t tid,
                                              uint32_t *thread);
 
-/* Names a thread, or a process. A later name replaces an earlier one. SJ_ELIMIT, SJ_ENOMEM. */
+/* Names a thread, or a process. A later name replaces an earlier one. Returns SJ_ELIMIT or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_name_thread(sj_import_log *log, uint32_t thread,
                                                   sj_slice name);
 SJ_MUST_CHECK sj_status sj_import_log_name_process(sj_import_log *log, int64_t pid, sj_slice name);
@@ -129,11 +131,11 @@ SJ_MUST_CHECK sj_status sj_import_log_interval(sj_import_log *log, uint32_t thre
                                                uint32_t function, int64_t start_ns, int64_t end_ns);
 
 /* Finds or adds the child of a call path. `parent` is 0 for an outermost function, else a path.
- * Paths are numbered from 1. SJ_ELIMIT, SJ_ENOMEM. */
+ * Paths are numbered from 1. Returns SJ_ELIMIT or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_path(sj_import_log *log, uint32_t parent, uint32_t function,
                                            uint32_t *path);
 
-/* Adds `count` samples of `weight` each to a path. SJ_ELIMIT if a sum gets too large. */
+/* Adds `count` samples of `weight` each to a path. Returns SJ_ELIMIT if a sum gets too large. */
 SJ_MUST_CHECK sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, uint64_t count,
                                              uint64_t weight);
 

@@ -39,8 +39,8 @@ typedef struct sj_json_scan {
 
 void sj_json_scan_init(sj_json_scan *scan, sj_source *source);
 
-/* Reads the next token. SJ_ECORRUPT, with the offset, if the file is not JSON; SJ_ELIMIT if it is
- * nested too deeply. */
+/* Reads the next token. Returns SJ_ECORRUPT, with the offset, if the file is not JSON; SJ_ELIMIT if
+ * it is nested too deeply. */
 SJ_MUST_CHECK sj_status sj_json_next(sj_json_scan *scan);
 
 /* Skips the rest of the value whose first token was read last. */
@@ -58,7 +58,7 @@ static inline sj_slice sj_json_slice(const sj_json_scan *scan)
     return (sj_slice){.data = (const uint8_t *)scan->text, .size = scan->size};
 }
 
-/* Parses the number, which was read last, times 10^shift. SJ_ECORRUPT if the token is not a
+/* Parses the number, which was read last, times 10^shift. Returns SJ_ECORRUPT if the token is not a
  * number; `what` names it. */
 SJ_MUST_CHECK sj_status sj_json_decimal(const sj_json_scan *scan, const char *what, int shift,
                                         sj_decimal *value);

@@ -17,7 +17,7 @@ typedef struct sj_source {
     const char *path; /* borrowed; for messages */
     sj_error *error;  /* borrowed */
     uint64_t offset;  /* of `bytes` in the file */
-    uint64_t hash[2]; /* of all bytes before `bytes` */
+    uint64_t hash[2]; /* hash of all bytes before `bytes` */
     size_t at, size;
     uint8_t bytes[SJ_SOURCE_BYTES];
 } sj_source;
@@ -54,8 +54,8 @@ sj_slice sj_source_head(sj_source *source);
 SJ_MUST_CHECK sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t *size,
                                        bool *is_line);
 
-/* Reads the rest of the file into memory, which the caller frees. SJ_ELIMIT if it is larger than
- * `most`. */
+/* Reads the rest of the file into memory, which the caller frees. Returns SJ_ELIMIT if it is larger
+ * than `most`. */
 SJ_MUST_CHECK sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes,
                                        size_t *size);
 

@@ -43,7 +43,7 @@ typedef struct sj_uftrace {
     sj_import_log *log;
     sj_source *source; /* reused for each file */
     sj_error *error;
-    uint64_t hash[2]; /* of all files */
+    uint64_t hash[2]; /* hash of all files */
     sj_uftrace_module *modules;
     size_t module_count, module_capacity;
     sj_uftrace_session *sessions;
@@ -54,7 +54,7 @@ typedef struct sj_uftrace {
 } sj_uftrace;
 
 /* Opens a file of the folder as `source`. The caller closes the file with sj_uftrace_close, which
- * adds its bytes to the hash. SJ_ENOTFOUND if it does not exist. */
+ * adds its bytes to the hash. Returns SJ_ENOTFOUND if it does not exist. */
 SJ_MUST_CHECK sj_status sj_uftrace_open(sj_uftrace *trace, const char *name, FILE **file,
                                         char path[]);
 SJ_MUST_CHECK sj_status sj_uftrace_close(sj_uftrace *trace, FILE *file);

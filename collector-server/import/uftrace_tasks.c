@@ -310,8 +310,8 @@ sj_status sj_uftrace_read_tasks(sj_uftrace *trace)
     return status;
 }
 
-/* Returns the program that a process ran at a time, or NULL. A process that was forked runs that of
- * its parent at first. */
+/* Returns the program that a process ran at a time, or NULL. A process that was forked runs its
+ * parent's program at first. */
 static const sj_uftrace_session *find_session(const sj_uftrace *trace, int64_t pid, uint64_t at_ns)
 {
     for (size_t turn = 0; turn <= trace->task_count; turn++) {
