@@ -80,7 +80,8 @@ static json_t *useful_or_null(json_t *value, bool is_useful)
     return value;
 }
 
-/* The caller owns the list. NULL: out of memory. */
+/* Returns the ids of the sessions that are being recorded. The caller owns the list. Returns NULL
+ * if out of memory. */
 static json_t *list_recorded(const json_t *rows)
 {
     json_t *ids = json_array();
