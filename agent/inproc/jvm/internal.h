@@ -82,7 +82,8 @@ typedef enum sj_jvm_entry {
  * the agent's functions. Returns false if the JVM refuses. */
 bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting);
 
-/* Requests the capabilities that rewriting classes needs. Returns false if the JVM refuses. */
+/* Requests the capabilities to rewrite classes, to tag objects, and to get the events of compiled
+ * methods and freed objects. Returns false if the JVM refuses. */
 bool sj_jvm_get_capabilities(jvmtiEnv *jvmti);
 
 /* Enables an event for all threads. */
