@@ -14,7 +14,7 @@
 #define SJ_CHANGES_MAGIC UINT64_C(0x36474e4843534a53) /* "SJSCHNG6" */
 
 enum {
-    SJ_CHANGE_RULES = 256, /* bits of a function: indexes of the policy's rules */
+    SJ_CHANGE_RULES = 256, /* number of rules; a function has one bit for each rule */
     SJ_CHANGE_RULE_WORDS = SJ_CHANGE_RULES / 64,
     SJ_CHANGED_FUNCTIONS = 16 * 1024, /* capacity of the table; a power of 2 */
     SJ_CHANGES_PATH = 4096,
@@ -64,11 +64,12 @@ typedef struct sj_change_rule {
     uint8_t action;     /* sj_change_action */
     int32_t error;      /* errno afterwards; 0: unchanged */
     uint64_t operand;
-    uint64_t bits;        /* the value to set */
-    uint64_t delay_ns;    /* 0: no delay */
-    uint64_t from;        /* number of the first matching call that is changed; 0, 1: all */
+    uint64_t bits;     /* the value to set */
+    uint64_t delay_ns; /* 0: no delay */
+    /* number of the first matching call that is changed; 0 or 1: all calls are */
+    uint64_t from;
     uint64_t times;       /* maximum number of changed calls; 0: no limit */
-    uint64_t one_in;      /* one matching call in this many is changed; 0, 1: every one */
+    uint64_t one_in;      /* one matching call in this many is changed; 0 or 1: every call is */
     uint64_t until_ticks; /* 0: no time limit */
     sj_change_condition conditions[SJ_CHANGE_CONDITIONS];
     uint32_t condition_count;
@@ -81,7 +82,7 @@ typedef struct sj_change_rule {
      * active in all processes */
     _Atomic uint32_t is_between;
     _Atomic uint64_t met; /* calls that met all conditions */
-    /* those of these calls that the rule changed, by `from`, `one_in` and `times` */
+    /* calls that met all conditions and were changed, as `from`, `one_in` and `times` say */
     _Atomic uint64_t fired;
     _Atomic uint64_t unfit; /* calls of methods whose type does not accept the value: unchanged */
 } sj_change_rule;

@@ -80,8 +80,8 @@ typedef enum sj_link_type {
     SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; the reply is DONE */
     SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; no reply */
     SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; no reply */
-    /* agent: sj_link_code, code of known functions that is in no module, with a memory file.
-     * Its replies are those of MODULE. In APPLIED, first_function is 0, and each failure has the
+    /* agent: sj_link_code, code of known functions that is in no module, with a memory file. The
+     * replies are the same as to MODULE. In APPLIED, first_function is 0, and each failure has the
      * function's id. */
     SJ_LINK_CODE = 71,
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */

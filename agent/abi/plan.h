@@ -117,8 +117,8 @@ typedef struct sj_plan_header {
     uint32_t path_name;       /* string: where the planner read the module */
 } sj_plan_header;
 
-/* Imports come last, sorted by offset, and lie outside the text. Their offset and size are those of
- * the slot that holds the function's address. */
+/* Imports come last, sorted by offset, and lie outside the text. An import's `offset` and `size`
+ * describe the slot that holds the function's address. */
 typedef struct sj_plan_function {
     uint64_t offset; /* module offset of the entry */
     uint32_t size;   /* without cold parts */

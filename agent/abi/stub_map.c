@@ -57,8 +57,8 @@ bool sj_stub_find(uint64_t low, uint64_t bytes, uint64_t pc, sj_stub_read *read,
     return true;
 }
 
-/* Changes the state as a return instruction does, when called code has the stack distance `stack`.
- * */
+/* Returns from code that a stub called: sets pc and sp as its return instruction would. `stack` is
+ * the distance from sp to the value of sp at the code's start. */
 static bool return_from(sj_stub_state *state, int32_t stack, sj_stub_read *read, void *context)
 {
     const uint64_t at = state->sp + (uint64_t)(int64_t)stack;
@@ -90,7 +90,7 @@ bool sj_stub_leave(uint64_t low, uint64_t bytes, sj_stub_read *read, void *conte
     sj_stub_state left = *state;
     sj_stub_place place;
     for (uint32_t calls = 0; calls < MOST_CALLS; calls++) {
-        /* After a call, the state belongs to the call instruction. */
+        /* A return address may be that of the next place, so look up the call before it. */
         const uint64_t at = left.pc - (left.is_behind ? 1 : 0);
         if (!sj_stub_find(low, bytes, at, read, context, &place)) {
             const bool has_left = left.is_behind && left.pc - low >= bytes;

@@ -1,9 +1,9 @@
 /* Design notes.
  *
- * A probe reads the clock before it reserves its slot, so the order of the slots is the true order,
- * whatever interrupts the probe. A time goes back only by the clock's fault. A handler ran between
- * the clock and the slot, or the thread moved to a processor whose clock is behind. The record then
- * gets the time of the record before.
+ * The order of the slots counts, not that of the times. A record can have an earlier time than the
+ * record before it for two reasons. A signal handler recorded calls after the probe had read the
+ * clock and before it reserved its slot. Or the thread moved to a processor whose clock is behind.
+ * The record then gets the time of the record before.
  *
  * A gap found in the records belongs to the stack that the thread was on. The thread's other stacks
  * get the gap when the thread returns to them (`gap_serial`). So a gap costs the same, however many
@@ -24,7 +24,7 @@
 
 enum {
     DEFAULT_BLOCK_EVENTS = 128 * 1024,
-    MAX_FOREIGN_STACKS = 1024 /* limit before idle ones are ended */
+    MAX_FOREIGN_STACKS = 1024 /* above it, streams without open calls are ended */
 };
 
 typedef struct timed_record {
@@ -37,8 +37,9 @@ typedef struct timed_record {
 
 struct sj_assembler {
     sj_stream_context context;
-    sj_record_run run;            /* the thread's own stack; a span of 0: unknown */
-    sj_alternate_stack alternate; /* stack of a running handler inside the own one */
+    sj_record_run run; /* the thread's own stack; a span of 0: unknown */
+    /* stack of a running signal handler, inside the thread's own stack */
+    sj_alternate_stack alternate;
     uint64_t start_ticks;
     uint64_t last_ticks;
     sj_call_stack *own;     /* stream of the thread's own stack; NULL before its first record */
@@ -140,7 +141,8 @@ static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
     gap.calls = 0; /* counted in the stream that the thread was on */
     gap.events = 0;
     SJ_TRY(sj_call_stack_gap(stream, &gap));
-    /* The state before the latest gap is not known for the gaps before it. */
+    /* The stream missed earlier gaps, too. So all its calls were uncertain before the latest gap.
+     */
     stream->uncertain_before = is_only_gap ? stream->uncertain_before : UINT32_MAX;
     return SJ_OK;
 }
@@ -183,7 +185,7 @@ static sj_status close_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
-    sj_value_queue_clear(&assembler->values); /* their entries may be among those missing */
+    sj_value_queue_clear(&assembler->values); /* their entries may be among the missing records */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
         SJ_TRY(close_gap(assembler, assembler->last_ticks));
     }
@@ -202,7 +204,8 @@ static bool on_own_stack(const sj_assembler *assembler, uint64_t stack)
            !sj_alternate_stack_has(&assembler->alternate, stack);
 }
 
-/* If there are too many streams, ends those without open calls. */
+/* Ends the streams without open calls. Doubles the limit of streams if more than half of it remain.
+ */
 static sj_status retire_idle_stacks(sj_assembler *assembler)
 {
     sj_stack_map *map = &assembler->foreign;
@@ -420,8 +423,8 @@ static sj_status store_values(sj_assembler *assembler, const timed_record *recor
 
 /* Cuts the block if it may be too small for the waiting values. Worst case: each value is stored
  * once without a rule and once per matching rule, at entry and exit. A counter reading becomes four
- * values, and one place of a function with types may lead to all its values. A result may also
- * belong to a call that jumped to this one. */
+ * values. If the function's types are known, one register or stack slot may become all values of
+ * the function. A result may also belong to a call that jumped to this one. */
 static sj_status reserve_values(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;
@@ -545,7 +548,8 @@ static void queue_value(sj_assembler *assembler, const sj_record *record)
     }
 }
 
-/* Consumes ordinary records, native and managed ones in turn; returns their number. */
+/* Consumes the leading records that the two fast loops handle, native and managed records in turn.
+ * Returns their number. */
 static inline size_t feed_ordinary(sj_assembler *assembler, const sj_record *records, size_t count)
 {
     const sj_record_run *run = &assembler->run;

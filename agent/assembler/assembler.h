@@ -1,10 +1,11 @@
 /* Assembler: reads the raw records of one thread and writes blocks of its streams.
  *
  * Each execution stack of the thread has a stream of its own. The assembler pairs each exit with
- * the entry of the same function and stack address. It ends calls that a throw, a longjmp or the
- * end of a coroutine skipped. It numbers calls and events, dropped ones included, and keeps each
- * open call's start time and the time of its callees. It cuts the stream into blocks, each with the
- * key-frame of the calls that are open at its start.
+ * the entry of the same function and stack address. It ends calls that have no exit record because
+ * of a throw, a longjmp or the end of a coroutine. It numbers calls and events, dropped ones
+ * included, and keeps each open call's start time and the time of its callees. It cuts the stream
+ * into blocks. Each block begins with a key-frame: the list of the calls that are open at its
+ * start.
  *
  * Rules for one stack; S(x) is the stack address of record x:
  *   ENTER at S: open calls with a stack address <= S have ended (unwound); a new call opens.
@@ -19,9 +20,10 @@
  *     belongs to the stream of its stack region: coroutines and alternate signal stacks.
  *     stack_map.h says how regions are distinguished, and how that can fail.
  *
- * The order of the records in the buffer is the true order, because a probe reads the clock before
- * it reserves its slot. If the clock goes back, the assembler uses the time of the record before.
- * That happens when a handler runs between clock and slot, or on a processor whose clock is behind.
+ * The order of the records in the buffer counts, not that of their times. A probe reads the clock
+ * before it reserves its slot, so a signal handler may record calls between the two. If a record
+ * has an earlier time than the record before it, the assembler uses the time of the record before.
+ * That happens after such a handler, or on a processor whose clock is behind.
  *
  * Each thread has one assembler. Not thread-safe; does no I/O. */
 #ifndef SJ_AGENT_ASSEMBLER_ASSEMBLER_H
@@ -70,10 +72,11 @@ typedef struct sj_assembler_options {
     sj_session_id session;
     uint64_t stack_low; /* bounds of the thread's own stack; 0, 0: unknown */
     uint64_t stack_high;
-    uint64_t start_ticks; /* 64-bit clock at registration: extends the first 48-bit time */
-    /* the assembler cuts a block after this many events; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
+    uint64_t start_ticks; /* 64-bit clock at registration; earlier times are raised to it */
+    /* the assembler cuts a block after this many events; at most SJ_BLOCK_MAX_EVENTS; 0 means 128
+     * Ki */
     uint32_t block_events;
-    uint32_t clock_step; /* ticks between two readings that the clock can give, if known; 0: 1 */
+    uint32_t clock_step; /* resolution of the clock in ticks; 0: unknown, treated as 1 */
     /* times are rounded down to multiples of this many ticks; 0: every tick is kept */
     uint32_t kept_step;
     /* True for the first thread of a forked process, if it is read from its beginning. The thread's
@@ -108,8 +111,8 @@ void sj_assembler_set_optional_entries(sj_assembler *assembler,
                                        bool (*may_lack_entry)(void *context, uint32_t function),
                                        void *context);
 
-/* Reports that records are missing at this point: torn slots, or drops without a note. The gap ends
- * at the next record or cut; `now_ticks` is not used. */
+/* Reports that records are missing at this point: slots that were reserved but never written, or
+ * drops without a note. The gap ends at the next record or cut; `now_ticks` is not used. */
 SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
                                               uint64_t calls, uint64_t events, uint64_t now_ticks);
 
@@ -170,11 +173,12 @@ typedef struct sj_assembler_counters {
     uint64_t jumped;   /* exits by a tail call */
     /* calls that left by a tail call and whose last event was written, however they ended */
     uint64_t ended_jumped;
-    uint64_t unwound;       /* calls that a throw or a longjmp ended */
-    uint64_t thrown;        /* exits which report that an exception left a call of a runtime */
-    uint64_t longest_throw; /* largest number of managed ones among `thrown` in a row */
-    /* Exits of calls that were counted as `unwound`. They ran on inside the runtime while it
-     * unwound the managed call that had made them. */
+    uint64_t unwound; /* calls that a throw or a longjmp ended */
+    uint64_t thrown;  /* exits that report that an exception left a managed call */
+    /* largest number of consecutive managed exits that one exception caused */
+    uint64_t longest_throw;
+    /* Exits of native calls that were counted as `unwound` already: the assembler ended them
+     * together with their managed caller, but they returned to the runtime later. */
     uint64_t overtaken;
     /* Exits by an exception from a frame without an open call: its entry was not recorded yet, its
      * exit was recorded before, or it has no hooks. Also exits for which `may_lack_entry` returns
@@ -193,8 +197,9 @@ typedef struct sj_assembler_counters {
     /* Values that found no capacity while they waited for their call or its exit. Values whose text
      * is incomplete. Values that the types of their function do not describe. */
     uint64_t lost_values;
-    uint64_t bad_records; /* no function, unknown kind or note */
-    uint64_t lost_calls;  /* as notes and sj_assembler_add_loss report */
+    /* records without a function, of an unknown kind, or with an unknown note */
+    uint64_t bad_records;
+    uint64_t lost_calls; /* as notes and sj_assembler_add_loss report */
     uint64_t lost_events;
     uint64_t events; /* in CALLS blocks that the sink accepted */
     uint64_t refused_blocks;
@@ -202,9 +207,9 @@ typedef struct sj_assembler_counters {
     uint64_t refused_events;
     /* calls that were counted as refused and that the block being offered contains */
     uint64_t offered_kept_calls;
-    /* Number of events without a record in the blocks offered to the sink, less the number of
-     * records without an event. An exit by a tail call is such a record: a later block may hold its
-     * event. */
+    /* For the blocks offered to the sink: the number of events without a record, minus the number
+     * of records without an event. An exit by a tail call has a record, but its event may be in a
+     * later block. */
     int64_t offered_endings;
     uint64_t blocks; /* blocks that the sink accepted, DEEP_FRAMES blocks included */
     uint64_t block_bytes;

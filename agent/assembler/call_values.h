@@ -9,7 +9,7 @@
 /* An entry or an exit. */
 typedef struct sj_valued_moment {
     uint64_t call_index;
-    uint64_t stack; /* of its record */
+    uint64_t stack; /* stack address in its record */
     uint64_t ticks;
     uint32_t function;
     bool at_entry;

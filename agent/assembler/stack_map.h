@@ -23,9 +23,9 @@
  * If the thread's own bounds are unknown, rule 1 does not apply, and the first stack seen counts as
  * the thread's own.
  *
- * An alternate signal stack inside the own bounds (a local array) is a stack of its own while a
- * handler runs on it (alternate_stack.h). It counts as part of the own stack if the handler was
- * running when the recording began, or if rt_sigaction could not be hooked. */
+ * An alternate signal stack inside the thread's own stack (a local array) counts as another stack
+ * while a handler runs on it (alternate_stack.h). It counts as part of the thread's own stack if
+ * the handler was running when the recording began, or if rt_sigaction could not be hooked. */
 #ifndef SJ_AGENT_ASSEMBLER_STACK_MAP_H
 #define SJ_AGENT_ASSEMBLER_STACK_MAP_H
 

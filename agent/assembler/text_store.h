@@ -12,7 +12,7 @@ typedef struct sj_text_store {
     size_t piece_count;
     size_t piece_capacity;
     size_t used;        /* bytes used in the last piece */
-    size_t total_bytes; /* of all texts */
+    size_t total_bytes; /* sum of the sizes of all texts */
 } sj_text_store;
 
 void sj_text_store_deinit(sj_text_store *store);

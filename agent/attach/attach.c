@@ -167,7 +167,7 @@ static sj_status join_session(sj_attach *attach, size_t thread, const char *runt
                    status == SJ_OK ? "" : ": ", status == SJ_OK ? "" : sj_status_text(status));
 }
 
-/* Makes an unwinder that knows the modules of now, the agent among them. */
+/* Replaces the unwinder by one that knows the process's current modules, including the agent. */
 static sj_status renew_unwinder(sj_attach *attach, sj_error *error)
 {
     sj_unwinder_free(attach->unwinder);

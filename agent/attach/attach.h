@@ -31,7 +31,8 @@ typedef struct sj_attach_report {
     uint32_t patches; /* Pieces of text that were written. */
     /* Pieces that were not written: other bytes were there, or a thread could not be moved. */
     uint32_t refused;
-    /* Threads that new program counters alone could not bring out of the bytes to be written. */
+    /* How often a thread had to run to leave the bytes to be written, because a new program counter
+     * was not enough. */
     uint32_t moved;
 } sj_attach_report;
 
@@ -46,8 +47,10 @@ SJ_MUST_CHECK sj_status sj_attach_begin(pid_t pid, const char *agent_path,
 SJ_MUST_CHECK sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report,
                                          sj_error *error);
 
-/* Clears `is_joining` of the agent's state: everything that the session watches in the process has
- * begun. Does nothing if the process has ended. Thread-safe; does not stop threads. */
+/* Clears `is_joining` in the agent's state. Call it when all that the session records in the
+ * process has begun. If the agent has not joined the awaited JVM by then, the session does not
+ * record Java methods. Does nothing if the process has ended. Thread-safe; does not stop threads.
+ */
 void sj_attach_end_joining(pid_t pid);
 
 /* Writes the hooks into a child that was forked between its parent's prepare and commit. Does
@@ -65,13 +68,13 @@ typedef struct sj_open_call {
 } sj_open_call;
 
 /* Unwinds the stacks that commit has copied, while the process runs again. The caller frees
- * `*calls`. SJ_ENOMEM. SJ_EIO: the process has ended. */
+ * `*calls`. Returns SJ_ENOMEM, or SJ_EIO if the process has ended. */
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
 
-/* Does what the session asks for: redirects references to a runtime's dispatcher, or registers the
- * agent with Mono. Call it after sj_attach_commit for a dispatcher, and before it for Mono. Returns
- * SJ_EUNSUPPORTED if the process has no such runtime. */
+/* Redirects references to a runtime's dispatcher, or registers the agent with Mono: whichever the
+ * session asks for. Call it after sj_attach_commit for a dispatcher, and before it for Mono.
+ * Returns SJ_EUNSUPPORTED if the process has no such runtime. */
 SJ_MUST_CHECK sj_status sj_attach_bind(sj_attach *attach, sj_error *error);
 
 void sj_attach_free(sj_attach *attach);

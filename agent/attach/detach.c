@@ -113,15 +113,15 @@ static void record_stop(detaching *detach, sj_stop_clock *clock)
 }
 
 /* True except for the entries that free guarded blocks, which leave_heap handles. */
-static bool is_no_giver(void *context, const sj_hook_change *change)
+static bool is_not_heap_freeing(void *context, const sj_hook_change *change)
 {
     (void)context;
     return change->function != SJ_HOOK_HEAP_FREEING;
 }
 
-static bool is_giver(void *context, const sj_hook_change *change)
+static bool is_heap_freeing(void *context, const sj_hook_change *change)
 {
-    return !is_no_giver(context, change);
+    return !is_not_heap_freeing(context, change);
 }
 
 /* Restores the text while all threads are stopped. From then on the agent adds no hooks. Otherwise
@@ -155,8 +155,8 @@ static void list_overwritten(detaching *detach)
     }
 }
 
-/* Restores every change except the entries that free guarded blocks (is_no_giver). Counts the
- * changes that could not be restored. */
+/* Restores every change except the entries that free guarded blocks (is_not_heap_freeing). Counts
+ * the changes that could not be restored. */
 static sj_status restore_text(detaching *detach, sj_error *error)
 {
     sj_text_patch_report done = {0};
@@ -166,8 +166,8 @@ static sj_status restore_text(detaching *detach, sj_error *error)
          is_due(detach, i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
         status = sj_remote_agent_reload(&detach->target, &detach->agent);
         if (status == SJ_OK) {
-            status = sj_remote_agent_choose(&detach->target, &detach->agent, false, is_no_giver,
-                                            NULL, &detach->choice);
+            status = sj_remote_agent_choose(&detach->target, &detach->agent, false,
+                                            is_not_heap_freeing, NULL, &detach->choice);
         }
         if (status == SJ_OK) {
             sj_stop_clock clock;
@@ -249,8 +249,8 @@ static sj_status restore_freeing_entries(detaching *detach)
         }
         sj_stop_clock_start(&clock);
         SJ_TRY(sj_tracee_stop_all(&detach->target, NULL));
-        status =
-            sj_remote_agent_change(&detach->target, &detach->agent, false, is_giver, NULL, &done);
+        status = sj_remote_agent_change(&detach->target, &detach->agent, false, is_heap_freeing,
+                                        NULL, &done);
         sj_tracee_resume_all(&detach->target);
         record_stop(detach, &clock);
         status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
@@ -546,7 +546,7 @@ static bool has_written(const sj_remote_agent *agent)
     for (size_t i = 0; i < agent->table_count; i++) {
         for (uint32_t j = 0; j < agent->tables[i].module.change_count; j++) {
             const sj_hook_change *change = &agent->tables[i].changes[j];
-            if (change->written != 0 && is_no_giver(NULL, change)) {
+            if (change->written != 0 && is_not_heap_freeing(NULL, change)) {
                 return true;
             }
         }

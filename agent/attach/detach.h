@@ -36,9 +36,9 @@ typedef struct sj_detach_process_report {
 } sj_detach_process_report;
 
 /* Removes everything of Sojourn from a process, whichever recorder put it there. Returns SJ_OK also
- * if the process has ended or has no agent. Blocking: up to some 20 s in a busy process, longer if
- * a JVM removes its probes or threads wait for buffer space. Returns SJ_EPERM, or SJ_EAGAIN if it
- * is impossible now. */
+ * if the process has ended or has no agent. Blocks for up to about 20 s in a busy process, and
+ * longer if a JVM removes its probes or threads wait for buffer space. Returns SJ_EPERM, or
+ * SJ_EAGAIN if it is impossible now. */
 SJ_MUST_CHECK sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report,
                                           sj_error *error);
 

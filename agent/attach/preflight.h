@@ -45,9 +45,9 @@ SJ_MUST_CHECK sj_status sj_preflight_facts_read(pid_t pid, const char *agent_pat
 SJ_MUST_CHECK sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error);
 
 /* Returns SJ_OK if a process can be attached to. Otherwise the error has the reason and the remedy.
- * SJ_ENOTFOUND: the process does not exist. SJ_EPERM: it is not allowed. SJ_EUNSUPPORTED: it is
- * impossible for this program. SJ_EEXIST: another process traces it. `agent_path` must be visible
- * to the process; NULL: not checked. */
+ * Returns SJ_ENOTFOUND if the process does not exist. Returns SJ_EPERM if attaching is not allowed.
+ * Returns SJ_EUNSUPPORTED if it is impossible for this program. Returns SJ_EEXIST if another
+ * process traces it. `agent_path` must be visible to the process; NULL: not checked. */
 SJ_MUST_CHECK sj_status sj_preflight_check(pid_t pid, const char *agent_path, sj_error *error);
 
 #endif

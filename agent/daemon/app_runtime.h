@@ -8,7 +8,8 @@
 
 /* Returns "mono", "java", "objc" or "native", or "" if the app's program is missing. It decides by
  * the launcher that the command or its script names, and by the libraries that the program loads. A
- * file that begins with MZ is Mono's. The text is static. Blocking: reads files. Thread-safe. */
+ * file that begins with MZ is Mono's. The text is static. Blocks while it reads files. Thread-safe.
+ */
 const char *sj_app_runtime_find(const json_t *app);
 
 /* Lists what recording the app needs: its program and, for a Mono program, Mono's profiler

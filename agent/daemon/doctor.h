@@ -5,7 +5,7 @@
 #include "agent/host/host_checks.h"
 
 /* Checks the device and its collectors. Returns a list of checks (host_checks.h), which the caller
- * releases, or NULL if out of memory. Blocking: takes seconds if a collector does not reply. */
+ * releases, or NULL if out of memory. Blocks for seconds if a collector does not reply. */
 json_t *sj_device_doctor(void);
 
 #endif

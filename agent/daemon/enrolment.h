@@ -41,7 +41,7 @@ typedef struct sj_enrolment_names {
  * the invitation's address unless it is NULL. If `is_further`, the collector becomes the last of
  * the device's collectors, or replaces the one with its address. Otherwise it becomes the only one.
  * Returns SJ_ELIMIT if the device has SJ_COLLECTORS_MAX collectors already. `hint`
- * (SJ_ERROR_TEXT_BYTES) receives a text of the collector, or "". Blocking: waits up to 15 s for the
+ * (SJ_ERROR_TEXT_BYTES) receives a text of the collector, or "". Blocks for up to 15 s for the
  * connection and up to 15 s for the reply. Returns SJ_EPERM if the collector refuses. */
 SJ_MUST_CHECK sj_status sj_enrolment_make(const char *invitation_path, const char *collector,
                                           bool is_further, const sj_enrolment_names *names,

@@ -89,7 +89,7 @@ static inline bool sj_arena_place_is_written(const sj_record *place)
  * and wakes waiting threads (sj_arena_view_wake). */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
 
-/* Returns the file offset, at most `end`, where the last data behind `start` ends. Returns `start`
+/* Returns the file offset, at most `end`, where the last data after `start` ends. Returns `start`
  * if there is only a hole. Do not read beyond that offset: a read of a hole allocates its pages. */
 uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint64_t end);
 

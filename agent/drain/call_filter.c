@@ -493,7 +493,8 @@ static void filter_exit(sj_call_filter *filter, const sj_record *record, uint64_
     end_chain(filter, record);
 }
 
-/* Managed records have no addresses. They count as lying on the own stack. */
+/* True if a record lies on the thread's own stack. Managed records have no addresses and count as
+ * lying there. */
 static bool is_on_own_stack(const sj_call_filter *filter, uint64_t stack)
 {
     return sj_record_is_managed(stack) ||

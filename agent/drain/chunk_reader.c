@@ -312,7 +312,7 @@ static void release_kept(sj_chunk_reader *reader)
     }
 }
 
-/* Returns the position in the chunk behind which no record was ever written. */
+/* Returns the position in the chunk after which no record was ever written. */
 static uint32_t written_end(const sj_chunk_reader *reader, uint32_t limit)
 {
     const sj_arena_view *view = reader->view;
@@ -416,7 +416,7 @@ sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader)
     return pass(reader, records, (uint32_t)count, now_ticks);
 }
 
-/* Feeds a partly filled place, behind which nothing more will be read. */
+/* Feeds a partly filled place, after which nothing more will be read. */
 static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
 {
     reader->buffer[0] = *place;

@@ -51,7 +51,7 @@ typedef struct sj_chunk_reader {
     uint64_t short_records; /* short records read so far */
     uint64_t noted_calls;   /* dropped calls that notes of the thread have reported */
     uint64_t noted_events;
-    uint32_t feeding; /* records behind `position` that are being fed */
+    uint32_t feeding; /* records after `position` that are being fed */
     uint64_t unsent;  /* events that were fed or lost and that the spool does not account for */
     uint64_t unsent_calls; /* the lost calls among `unsent` */
 } sj_chunk_reader;
@@ -72,8 +72,8 @@ SJ_MUST_CHECK sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader);
 /* Continues at the slot's cursor. The offers of a killed consumer are settled (stored_offers.h). */
 void sj_chunk_reader_resume(sj_chunk_reader *reader);
 
-/* Moves the slot's cursor behind all records that were fed, so that they are not read again. Call
- * it before any of them goes to the spool. */
+/* Moves the slot's cursor past all records that were fed, so that they are not read again. Call it
+ * before any of them goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
 /* Writes to the slot's offer, before a block, a gap or sums are stored, what sj_chunk_reader_sent

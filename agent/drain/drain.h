@@ -30,7 +30,7 @@ typedef struct sj_drain_options {
     double call_ns;           /* cost of a call for its thread, for the budget */
     /* only with `salvage`: gets all blocks, ships them at the end; NULL: none */
     sj_flight_recorder *flight;
-    uint32_t flush_ms;    /* period of flushing blocks for the live view; 0: 1000 */
+    uint32_t flush_ms;    /* period of flushing blocks for the live view; 0 means 1000 */
     bool may_count_calls; /* agents count calls if a policy asks for it */
     bool threadless;      /* the owner calls sj_drain_step; all calls come from its thread */
 } sj_drain_options;

@@ -8,7 +8,7 @@ static bool is_stored(const sj_slot_offer *offer, const sj_stored_offers *stored
     return offer->number != 0 && (offer->number & SJ_OFFER_NUMBER) <= last;
 }
 
-/* A kill in the middle of this repeats it. */
+/* If the consumer is killed in the middle of this function, the next one calls it again. */
 void sj_stored_offers_settle_slot(sj_thread_slot *slot, const sj_stored_offers *stored)
 {
     if (is_stored(&slot->offer, stored)) {

@@ -26,7 +26,7 @@ static sj_program_file read_program(pid_t pid)
                : (sj_program_file){0};
 }
 
-/* Reads /proc/PID/stat. Returns the text behind the process's name, which begins with the state.
+/* Reads /proc/PID/stat. Returns the text after the process's name, which begins with the state.
  * Returns NULL if the process does not exist. */
 static const char *read_stat(pid_t pid, char *text, size_t capacity)
 {

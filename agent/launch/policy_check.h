@@ -10,9 +10,9 @@
  * and plans the selected ones, which fills the cache of plans at `cache_directory` (NULL: none) for
  * the recording. Does nothing if the policy allows unmatched names, or has no names. Visits nothing
  * if the result cannot be known. This is so if the policy selects later modules or methods that
- * only a runtime knows, or if the program runs in an emulator. Blocks: seconds for large programs
- * without cached plans. Returns SJ_ENOTFOUND if all names exist but together select no function, or
- * SJ_ENOMEM. */
+ * only a runtime knows, or if the program runs in an emulator. Blocks for seconds if the program is
+ * large and has no cached plans. Returns SJ_ENOTFOUND if all names exist but together select no
+ * function, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
                                       const sj_program *program, const char *cache_directory,
                                       void *context,

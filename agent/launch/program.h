@@ -27,7 +27,7 @@ typedef struct sj_program {
 } sj_program;
 
 /* Looks `name` up (in PATH if it has no slash) and checks that it can be recorded. The error names
- * the file and what to do. Blocks: reads a few KB of files. Thread-safe. */
+ * the file and what to do. Blocks while it reads a few KB of files. Thread-safe. */
 sj_program_problem sj_program_find(const char *name, sj_program *program, sj_error *error);
 
 /* Only finds the file, for commands that accept programs and libraries. Returns SJ_ENOTFOUND, or

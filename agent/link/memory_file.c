@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel also fills the padding behind the space for one descriptor. */
+/* The kernel also fills the padding after the space for one descriptor. */
 enum { FILES_MAX = (CMSG_SPACE(sizeof(int)) - CMSG_LEN(0)) / sizeof(int) };
 
 /* Sets `*file` to the descriptor of a packet if there is exactly one. Closes several descriptors,

@@ -8,15 +8,15 @@
 
 /* sj_jvm_join makes the agent of a process record the Java methods of its JVM. sj_jvm_select makes
  * the agent follow the registry's selection. `*is_joined` is true if the process has a JVM whose
- * methods the agent records. The link must be served meanwhile. Blocking: a second or more, because
- * loaded classes are transformed again. Threads run meanwhile, except during the JVM's own stops.
- * Thread-safe; call them without sj_tracee_lock, which they take only to start the task. Return
- * SJ_ETIMEDOUT after 180 s, SJ_ECLOSED if the process has ended, or SJ_EIO. */
+ * methods the agent records. The link must be served meanwhile. Blocks for a second or more,
+ * because the JVM transforms loaded classes again. Threads run meanwhile, except during the JVM's
+ * own stops. Thread-safe; call them without sj_tracee_lock, which they take only to start the task.
+ * Return SJ_ETIMEDOUT after 180 s, SJ_ECLOSED if the process has ended, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_jvm_join(pid_t pid, bool *is_joined, sj_error *error);
 SJ_MUST_CHECK sj_status sj_jvm_select(pid_t pid, bool *is_joined, sj_error *error);
 
 /* Makes the agent that `agent` describes remove its probes from the JVM's classes. Does nothing if
- * no JVM is joined. The link need not be served. Blocking: up to 120 s. Returns SJ_EAGAIN if the
+ * no JVM is joined. The link need not be served. Blocks for up to 120 s. Returns SJ_EAGAIN if the
  * probes are not removed yet. Other errors are those of sj_jvm_join. */
 SJ_MUST_CHECK sj_status sj_jvm_leave(sj_tracee *target, sj_remote_agent *agent, sj_error *error);
 

@@ -6,7 +6,8 @@
 
 enum { ATTEMPTS = 50, PAUSE_NS = 2000000 };
 
-/* The runtime serves only its own threads. Another attempt may find one. */
+/* Makes a thread of the process choose Mono's methods anew. The runtime serves only its own
+ * threads, so another attempt may find one. */
 static sj_status select_with(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};

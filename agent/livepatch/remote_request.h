@@ -4,15 +4,15 @@
 
 #include "agent/livepatch/remote_agent.h"
 
-/* Does the same as sj_remote_agent_find, but waits until the tables are stable. Blocking: up to 200
- * ms. */
+/* Does the same as sj_remote_agent_find, but waits until the tables are stable. Blocks for up to
+ * 200 ms. */
 SJ_MUST_CHECK sj_status sj_remote_agent_await(const sj_tracee *target, sj_remote_agent *agent,
                                               sj_error *error);
 
 /* Makes a thread that holds no lock call a function that prepares changes, while the other threads
- * run. The link must be served meanwhile. The agent's tables change. Blocking: the time of
- * planning. Returns SJ_ETIMEDOUT if no thread reached a safepoint, and SJ_ECLOSED if the process
- * has ended. Returns SJ_ENOTFOUND if the agent is older, or SJ_EIO. */
+ * run. The link must be served meanwhile. The agent's tables change. Blocks while the functions are
+ * planned. Returns SJ_ETIMEDOUT if no thread reached a safepoint, and SJ_ECLOSED if the process has
+ * ended. Returns SJ_ENOTFOUND if the agent is older, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_remote_agent_request(sj_tracee *target, const sj_remote_agent *agent,
                                                 const char *name, sj_error *error);
 

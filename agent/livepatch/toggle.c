@@ -20,8 +20,8 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The loader's hook (function 0) is not a function. It stays as long as anything may be
- * recorded. */
+/* True if the change is about one of the functions to toggle. Function 0 is the loader's hook,
+ * which stays as long as anything may be recorded. */
 static bool is_listed(void *context, const sj_hook_change *change)
 {
     const toggling *wanted = context;

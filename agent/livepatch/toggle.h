@@ -34,11 +34,11 @@ typedef struct sj_hook_functions_report {
  * process `pid`. The process was launched by `record` or attached to. Skips functions that were not
  * planned, or that are hooked or unhooked already. If `functions` is NULL, hooks or unhooks all.
  * Updates `freed`, unless it is NULL, while the threads are stopped; if `functions` is NULL,
- * `freed` must be NULL. Blocking: milliseconds. Thread-safe. It traces the process during the call,
- * so no other tracer may. Returns SJ_ENOTFOUND if there is no process or no agent in it, and
+ * `freed` must be NULL. Blocks for milliseconds. Thread-safe. It traces the process during the
+ * call, so no other tracer may. Returns SJ_ENOTFOUND if there is no process or no agent in it, and
  * SJ_EPERM if ptrace is refused (the error says why). Returns SJ_EAGAIN if the agent was busy with
- * modules for too long. After SJ_EIO some functions may have changed; other errors change
- * nothing. */
+ * modules for too long. After SJ_EIO some functions may have changed; other errors change nothing.
+ */
 SJ_MUST_CHECK sj_status sj_hook_functions(pid_t pid, const uint32_t *functions, size_t count,
                                           bool on, sj_unhooked_set *freed,
                                           sj_hook_functions_report *report, sj_error *error);

@@ -24,7 +24,7 @@ typedef struct sj_transition_report {
 
 /* Makes process number `process` of the session, whose pid is `pid`, follow `states`
  * (sj_registry_select). Updates `freed`, unless NULL, while the process is stopped. The link must
- * be served meanwhile. Blocking: the time of planning new modules. Only a thread that may trace the
+ * be served meanwhile. Blocks while new modules are planned. Only a thread that may trace the
  * process calls it. The caller releases the report with sj_transition_report_deinit, also after an
  * error. Returns SJ_ENOTFOUND if the process has no agent, SJ_EAGAIN if it loads modules all the
  * time, and SJ_ECLOSED if it has ended. Also returns SJ_EPERM, SJ_ENOMEM or SJ_EIO. */

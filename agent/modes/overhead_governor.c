@@ -578,7 +578,8 @@ bool sj_overhead_governor_check(sj_overhead_governor *governor)
     return changed;
 }
 
-/* After a change the effect is checked soon; otherwise checks become less frequent. */
+/* Returns the time until the next check. It is short after a change, to see the effect, and then
+ * becomes longer. */
 static uint64_t choose_pause(sj_overhead_governor *governor, uint64_t last_ns, bool changed)
 {
     pthread_mutex_lock(&governor->mutex);

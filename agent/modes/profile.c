@@ -287,8 +287,8 @@ static sj_status replace_graph(sj_profiler *profiler)
 
 /* Adds a decoded block to the sums. A refused block is offered again in part: the steps besides the
  * graph fail before it, and nothing fails after the graph has the block. If the graph runs out of
- * memory, it may hold half of the block. Its sums are then lost, those of earlier blocks
- * included. */
+ * memory, it may hold half of the block. All its sums are then lost, including the sums of earlier
+ * blocks. */
 static sj_status apply(sj_profiler *profiler, const sj_block *block)
 {
     sj_block_summary summary;
@@ -516,8 +516,8 @@ void sj_profiler_checkpoint_if_due(sj_profiler *profiler, uint64_t now_ns)
     profiler->next_checkpoint_ns = end_ns + (pause_ns > CHECKPOINT_NS ? pause_ns : CHECKPOINT_NS);
 }
 
-/* Reads a complete checkpoint: `*bytes` holds its sums and stacks, and the caller frees it.
- * SJ_ENOTFOUND, SJ_ENOMEM. */
+/* Reads a complete checkpoint: `*bytes` holds its sums and stacks, and the caller frees it. Returns
+ * SJ_ENOTFOUND or SJ_ENOMEM. */
 static sj_status read_checkpoint(const char *directory, checkpoint_header *header, uint8_t **bytes)
 {
     char path[PATH_MAX];

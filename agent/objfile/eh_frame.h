@@ -8,7 +8,7 @@
 
 /* The frame rule for a part of a range. */
 typedef struct sj_cfi_row {
-    uint64_t end;     /* address behind the row; a row starts where the previous row ends */
+    uint64_t end;     /* address after the row; a row starts where the previous row ends */
     int32_t distance; /* bytes from the stack pointer to the canonical frame address (CFA) */
     bool is_known;    /* the rule is of the form "stack pointer plus distance" */
     bool is_entry;    /* the frame is as at the function's entry: CFA = rsp + 8 (AArch64: sp) */

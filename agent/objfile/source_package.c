@@ -65,7 +65,7 @@ static bool has_line(const char *bytes, size_t count, const char *prefix, const 
            memmem(bytes, count, line, (size_t)length) != NULL;
 }
 
-/* Returns the part of a path behind a leading /usr, or the whole path. */
+/* Returns the part of a path after a leading /usr, or the whole path. */
 static const char *below_usr(const char *path)
 {
     return strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;

@@ -397,7 +397,7 @@ static sj_status add_type(extraction *extracted, const sj_split_unit *type)
     return SJ_OK;
 }
 
-/* Adds the type units whose signatures occur in a section of the file at or behind `*at`. Advances
+/* Adds the type units whose signatures occur in a section of the file at or after `*at`. Advances
  * `*at`. */
 static sj_status add_types(extraction *extracted, sj_split_section section, size_t *at)
 {

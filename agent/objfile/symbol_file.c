@@ -236,7 +236,7 @@ static sj_status walk_functions(Dwarf_Die *die, die_place place, const sj_symbol
     return SJ_OK;
 }
 
-/* Returns the offset behind the last unit, or 0 if nothing watches the progress. */
+/* Returns the offset after the last unit, or 0 if nothing watches the progress. */
 static uint64_t end_of_units(Dwarf *dwarf)
 {
     Dwarf_Off offset = 0;

@@ -29,7 +29,7 @@ typedef struct value_maker {
 /* Where one value is recorded, and in which form. All zero: the type is not supported. */
 typedef struct value_shape {
     uint32_t kind;       /* kind of the stored value; 0: the value is not recorded */
-    uint32_t place_kind; /* kind of the value's place; 0: that of the place's word */
+    uint32_t place_kind; /* kind of the value's place; 0: the kind of the word there */
     uint8_t bytes;
 } value_shape;
 

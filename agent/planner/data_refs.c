@@ -48,7 +48,7 @@ static void mark_pointer_at(sj_module *module, uint64_t place)
 }
 
 /* Marks the targets of packed relative relocations (SHT_RELR). An entry is an address, or (bit 0
- * set) a bitmap of the words behind the last address. */
+ * set) a bitmap of the words after the last address. */
 static void mark_packed_relocations(sj_module *module, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);

@@ -102,7 +102,7 @@ void sj_decoder_close(sj_decoder *decoder);
 void sj_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                sj_code *code, uint64_t *immediate);
 
-/* Returns the offset behind an instruction. */
+/* Returns the offset after an instruction. */
 static inline uint32_t sj_code_end(const sj_code *code)
 {
     return code->at + code->length;
@@ -119,7 +119,7 @@ static inline int64_t sj_code_target(const sj_code *code)
 uint8_t sj_flags_written(uint8_t effect);
 uint8_t sj_flags_read(uint8_t effect);
 
-/* True if control never continues at the instruction behind this one. */
+/* True if control never continues at the instruction after this one. */
 static inline bool sj_code_is_final(const sj_code *code)
 {
     return code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_INDIRECT ||

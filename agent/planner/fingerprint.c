@@ -1,7 +1,7 @@
-/* Design notes. If a linker places functions in another order, only distances change: those of
- * calls and jumps out of the function, and those to data. These distances are cleared before an
- * instruction is hashed. Jumps within the function, registers, offsets in structures and constants
- * are hashed.
+/* Design notes. If a linker places functions in another order, only distances change: the distances
+ * of calls and jumps out of the function, and the distances to data. These distances are cleared
+ * before an instruction is hashed. Jumps within the function, registers, offsets in structures and
+ * constants are hashed.
  *
  * Callees are hashed only where the code alone is not unique: in short wrappers, and in functions
  * with equal code. If all functions hashed their callees, a changed callee would change the

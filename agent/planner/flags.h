@@ -37,7 +37,7 @@ const sj_import_slot *sj_import_slot_of(const sj_module *module, const sj_import
 SJ_MUST_CHECK sj_status sj_read_unowned_code(sj_module *module, const sj_decoder *decoder,
                                              uint32_t start, uint32_t end);
 
-/* Returns the instruction directly behind another one, also outside of all ranges. Returns NULL if
+/* Returns the instruction directly after another one, also outside of all ranges. Returns NULL if
  * there is none. */
 const sj_code *sj_any_code_behind(const sj_module *module, const sj_code *code);
 

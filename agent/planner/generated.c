@@ -45,7 +45,7 @@ static sj_status copy_text(sj_module *module, const sj_generated_function *funct
     return SJ_OK;
 }
 
-/* Adds a symbol for each function, without the constants behind its code. */
+/* Adds a symbol for each function, without the constants after its code. */
 static sj_status add_symbols(sj_module *module, const sj_generated_function *functions,
                              size_t count)
 {

@@ -91,7 +91,7 @@ static void divide_functions(const sj_builder *builder, hook_piece *pieces, uint
 }
 
 /* Hooks the functions whose code has enough space, in pieces on several threads. Each function
- * claims only bytes of its own code and of the padding directly behind it. So the result does not
+ * claims only bytes of its own code and of the padding directly after it. So the result does not
  * depend on the order. */
 static sj_status hook_inline(sj_builder *builder)
 {

@@ -19,7 +19,7 @@
 
 typedef enum entry_kind {
     ENTRY_OTHER, /* does not lead into a switch */
-    /* Leads into the range whose code contains the table's address, or directly behind it, where
+    /* Leads into the range whose code contains the table's address, or directly after it, where
      * clang's unreachable cases lead. */
     ENTRY_OWN,
     ENTRY_PART, /* leads into a cold part, or the code of a cold part contains the table's address

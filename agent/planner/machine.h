@@ -50,7 +50,7 @@ struct sj_machine {
     sj_frame_step (*frame_step)(const uint8_t *bytes, uint32_t length);
 
     /* ends_before returns true if the eight bytes before `code` may be the end of a function, or
-     * filler behind one. */
+     * filler after one. */
     bool (*ends_before)(const uint8_t *code);
 
     /* mask_addresses clears the bits of an address or distance in a copy of an instruction's bytes.

@@ -142,8 +142,8 @@ static sj_status check_names(const sj_module *module, size_t own_count, const sj
     return SJ_OK;
 }
 
-/* Reads address and size of the output section .text from a line of a map. GNU ld writes them
- * behind the name, and lld before it. Returns false for other lines. */
+/* Reads address and size of the output section .text from a line of a map. GNU ld writes them after
+ * the name, and lld before it. Returns false for other lines. */
 static bool read_section_line(const char *line, uint64_t *address, uint64_t *size)
 {
     unsigned long long numbers[4];

@@ -20,7 +20,7 @@ enum { SJ_CODE_RANGE_NONE = UINT32_MAX };
 typedef struct sj_code_range {
     uint32_t start; /* offset in the text */
     uint32_t size;
-    /* Offset of the first instruction behind landing instructions (endbr64, bti, paciasp), which
+    /* Offset of the first instruction after landing instructions (endbr64, bti, paciasp), which
      * must stay where they are. */
     uint32_t entry;
     uint32_t first_code; /* index in module->codes */

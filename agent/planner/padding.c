@@ -5,7 +5,7 @@
 
 enum { GAP_MAX_BYTES = 256 };
 
-/* Marks alignment bytes inside a range: no-ops behind an instruction after which control never
+/* Marks alignment bytes inside a range: no-ops that follow an instruction after which control never
  * continues, up to the next place that control may reach. */
 static void mark_inside(sj_module *module, const sj_code_range *range)
 {
@@ -39,7 +39,7 @@ static uint32_t section_end(const sj_module *module, uint32_t at)
     return at;
 }
 
-/* Marks filler between two ranges: no-ops, int3 or zeros directly behind a range. */
+/* Marks filler between two ranges: no-ops, int3 or zeros directly after a range. */
 static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t start, uint32_t end)
 {
     uint32_t at = start;
@@ -65,7 +65,7 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
     }
 }
 
-/* True if control may reach the bytes behind the range, as in hand-written code that runs into the
+/* True if control may reach the bytes after the range, as in hand-written code that runs into the
  * next function. */
 static bool may_fall_through(const sj_module *module, const sj_code_range *range)
 {

@@ -57,8 +57,8 @@ static void cancel(sj_plan_ahead *ahead)
     pthread_mutex_unlock(&places_mutex);
 }
 
-/* The thread that plans a module. It ignores errors: the next caller of sj_plan_make plans again
- * and reports the reason. */
+/* Plans a module, in a thread of its own. Ignores errors: the next caller of sj_plan_make plans
+ * again and reports the reason. */
 static void *plan_module(void *context)
 {
     sj_plan_ahead *ahead = context;

@@ -192,7 +192,7 @@ static sj_status set_values(const sj_planner_options *options, const sj_plan_hea
                            function->offset, listed));
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT ||
-                               /* a limit applies to all texts, also to that of the result */
+                               /* a limit applies to all texts, also to a text that is the result */
                                sj_place_is_limit(listed[i]);
         if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
             function->values[used++] = listed[i];

@@ -45,10 +45,10 @@ typedef struct sj_plan {
 } sj_plan;
 
 /* Plans all functions of one module, or maps the cached plan of the same build-id and planner
- * version. Then selects the wanted functions. Blocks: about 30 ms of CPU time per MB of text if not
- * cached. The plan does not depend on the number of threads. The caller owns `*plan`. Returns
- * SJ_ENOTFOUND if the file does not exist, and SJ_EUNSUPPORTED if it is not an ELF file of a
- * supported machine. Returns SJ_EINVAL if the map file is of another build. Also returns
+ * version. Then selects the wanted functions. Blocks for about 30 ms of CPU time per MB of text if
+ * the plan is not cached. The plan does not depend on the number of threads. The caller owns
+ * `*plan`. Returns SJ_ENOTFOUND if the file does not exist, and SJ_EUNSUPPORTED if it is not an ELF
+ * file of a supported machine. Returns SJ_EINVAL if the map file is of another build. Also returns
  * SJ_ECORRUPT, SJ_ELIMIT, SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan,
                                      sj_error *error);

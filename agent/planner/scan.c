@@ -223,7 +223,7 @@ static sj_status scan_one_piece(void *context, uint32_t number)
     return status;
 }
 
-/* Divides the text into at most `piece_limit` pieces. A piece ends behind a range, at a word
+/* Divides the text into at most `piece_limit` pieces. A piece ends after a range, at a word
  * boundary of the bit sets. */
 static void divide_text(scan *state, uint32_t piece_limit)
 {

@@ -248,8 +248,8 @@ static void append_number(sj_builder *builder, uint32_t stub)
     builder->operations_bytes += writer.bad ? 0 : sj_writer_used(&writer);
 }
 
-/* Appends a stub. `use` is the index of the first stub number at or behind the stub's start.
- * Returns the index of the first one behind the stub. */
+/* Appends a stub. `use` is the index of the first stub number at or after the stub's start. Returns
+ * the index of the first one after the stub. */
 static size_t append_stub(sj_builder *builder, const sj_builder *other, const sj_plan_stub *stub,
                           size_t use, uint32_t stub_base)
 {

@@ -65,7 +65,7 @@ static void multiply(big_number *number, uint32_t factor, uint32_t addend)
 }
 
 /* Multiplies by 2 or 5 to the power of `power`. `step` is the largest power of the base that fits
- * into 32 bits, with exponent `in_step`. */
+ * into 32 bits; its exponent is `step_exponent`. */
 static void multiply_by_power(big_number *number, uint32_t base, uint32_t power, uint32_t step,
                               uint32_t step_exponent)
 {

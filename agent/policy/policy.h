@@ -85,7 +85,8 @@ typedef struct sj_policy {
     sj_selection selection;
     uint32_t max_depth; /* deeper calls are not recorded; 0: no limit */
     uint64_t minimum_ns;
-    uint64_t resolution_ns;                /* resolution of stored times; 0: that of the clock */
+    /* resolution of stored times; 0: the clock's resolution */
+    uint64_t resolution_ns;
     sj_pattern threads[SJ_POLICY_THREADS]; /* records only threads with these names; empty: all */
     size_t thread_count;
     sj_policy_sampling sampled[SJ_POLICY_SAMPLED];

@@ -130,7 +130,8 @@ static sj_status read_between(sj_policy_reader *reader, void *target, json_t *va
                           sizeof(change->end_mark));
 }
 
-/* At the entry, only arguments can be set; at the exit, only the result. */
+/* Checks that a rule changes something that can be changed at its time: arguments at the entry, the
+ * result at the exit. */
 static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *rule)
 {
     const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;

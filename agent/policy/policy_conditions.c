@@ -92,7 +92,7 @@ sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value, bool is_
     return SJ_OK;
 }
 
-/* The type of the operand depends on the other keys. */
+/* Reads the operand of a condition. Its type depends on the other keys. */
 static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
     sj_value_condition *condition = current_condition(reader);

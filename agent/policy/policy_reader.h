@@ -48,7 +48,7 @@ typedef struct sj_policy_key {
     size_t bytes;  /* size of the member; 0: the value is not stored */
     size_t count_offset;
     uint64_t least, most;
-    uint64_t unit; /* times and sizes are divided by it; 0: 1 */
+    uint64_t unit; /* times and sizes are divided by it; 0 means 1 */
     const char *const *words;
     const struct sj_policy_key *keys;
     size_t key_count;

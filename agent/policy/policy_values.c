@@ -14,7 +14,7 @@ static sj_value_rule *current_rule(const sj_policy_reader *reader)
     return &rules->items[rules->count];
 }
 
-/* The type of the operand depends on "as". */
+/* Reads the operand of a rule's own condition. Its type depends on "as". */
 static sj_status read_operand(sj_policy_reader *reader, void *target, json_t *value)
 {
     sj_value_rule *rule = target;

@@ -83,7 +83,8 @@ static sj_status read_delayed_free(sj_policy_reader *reader, void *target, json_
                : sj_policy_object(reader, value, settings, SJ_KEY_LIST(quarantine_keys));
 }
 
-/* Virtual calls are detected only on objects whose free is delayed. */
+/* Reads "vtables". Turns delayed frees on, because virtual calls are detected only on objects whose
+ * free is delayed. */
 static sj_status read_vtables(sj_policy_reader *reader, void *target, json_t *value)
 {
     sj_zombie_settings *settings = target;

@@ -130,8 +130,8 @@ void sj_selection_set_classes(sj_selection *selection, sj_class_find find, void 
  * can be recorded. */
 bool sj_selection_is_never_recorded(const char *path);
 
-/* True if a program is the runtime of other programs, by its file name. Its own functions are then
- * recorded like those of a system library. */
+/* True if a program is the runtime of other programs, by its file name. The program's own functions
+ * are then recorded like functions of a system library. */
 bool sj_selection_is_launcher(const char *path);
 
 #endif

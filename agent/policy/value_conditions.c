@@ -80,7 +80,8 @@ bool sj_value_condition_is_late(const sj_value_condition *condition)
            (condition->subject == SJ_CONDITION_VALUE && sj_value_is_at_exit(condition->descriptor));
 }
 
-/* A value that the call did not record meets no condition. */
+/* True if the call's value meets the condition. A value that the call did not record meets no
+ * condition. */
 static bool value_holds(const sj_value_condition *condition, const sj_call_facts *facts)
 {
     for (size_t i = facts->value_count; i-- > 0;) {

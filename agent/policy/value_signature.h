@@ -42,8 +42,8 @@ typedef struct sj_signature_value {
     uint8_t limit;  /* sj_place_limit of a text; 0: the default */
     uint8_t length; /* place of the argument that holds its length; 0: NUL-terminated */
     /* SJ_PLACE_FILLED or SJ_PLACE_FILLED_INT: the value is a buffer that the function fills. It is
-     * recorded at the exit, with the result as its length, and `place` is that of the result. 0:
-     * recorded at its own place. */
+     * recorded at the exit, with the result as its length, and `place` is the result's place. 0:
+     * the value is recorded at its own place. */
     uint8_t filled;
     uint8_t filled_place; /* place of the argument that points to the filled buffer */
 } sj_signature_value;

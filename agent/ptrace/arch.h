@@ -22,7 +22,7 @@ typedef struct sj_registers {
     uint32_t register_count;
 } sj_registers;
 
-/* Reads the registers of a stopped thread. SJ_ECLOSED: the thread has ended. */
+/* Reads the registers of a stopped thread. Returns SJ_ECLOSED if the thread has ended. */
 SJ_MUST_CHECK sj_status sj_registers_get(pid_t tid, sj_registers *state);
 
 /* Makes a stopped thread repeat a wait when it is resumed, if the stop has made the wait return
@@ -35,7 +35,7 @@ SJ_MUST_CHECK sj_status sj_wait_repeat(pid_t tid);
 /* True if sj_wait_repeat works on this machine. */
 bool sj_waits_are_repeatable(void);
 
-/* Sets the program counter of a stopped thread. SJ_ECLOSED: the thread has ended. */
+/* Sets the program counter of a stopped thread. Returns SJ_ECLOSED if the thread has ended. */
 SJ_MUST_CHECK sj_status sj_registers_set_pc(pid_t tid, uint64_t pc);
 
 /* Size of a jump that reaches every stub. A shorter jump leads to a branch island, which contains a
@@ -47,7 +47,7 @@ enum { SJ_LONG_JUMP_BYTES = SJ_MACHINE_LONG_JUMP_BYTES };
 bool sj_jump_follow(uint64_t address, const uint8_t *bytes, uint32_t count, uint64_t *to);
 
 /* Returns the address in libc's code to which signal handlers return, or 0 if it is not found.
- * Searches from `low` to `high`. Blocks: reads this whole range from the process. */
+ * Searches from `low` to `high`. Blocks while it reads this whole range from the process. */
 uint64_t sj_restorer_find_in(const sj_tracee *target, uint64_t low, uint64_t high);
 
 /* The restorers: the code that signal handlers return to. The C library has one, and the agent has
@@ -68,7 +68,7 @@ bool sj_signal_is_frame(const sj_signal_returns *returns, const uint8_t *bytes, 
 /* A signal handler with the return address `word`, at the stack address `at`, has interrupted a
  * context. Stores in `*pc_at` the address of that context's saved program counter. If the agent has
  * replaced that program counter, `*pc_at` is the address of the agent's copy of the original.
- * `*is_shown` is then false, else true. SJ_EIO: the stack cannot be read. */
+ * `*is_shown` is then false, else true. Returns SJ_EIO if the stack cannot be read. */
 SJ_MUST_CHECK sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *returns,
                                           uint64_t word, uint64_t at, uint64_t *pc_at,
                                           bool *is_shown);
@@ -97,9 +97,9 @@ typedef struct sj_inferior_call {
 /* Makes a stopped thread call a function and waits until the function has returned. Afterwards the
  * thread is stopped where it was before. If it was in a system call, that system call is restarted.
  * On AArch64, a wait for a period begins again with its whole period. The thread handles no signal
- * during the call. Needs SJ_CALL_STACK_BYTES of stack. SJ_ECLOSED: the process ended. SJ_EIO: the
- * function crashed, and the thread is back where it was. SJ_ETIMEDOUT: the function has not
- * returned within `timeout_ms`, and the thread is still in it. */
+ * during the call. Needs SJ_CALL_STACK_BYTES of stack. Returns SJ_ECLOSED if the process ended.
+ * Returns SJ_EIO if the function crashed, and the thread is back where it was. Returns SJ_ETIMEDOUT
+ * if the function has not returned within `timeout_ms`, and the thread is still in it. */
 enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
 
 SJ_MUST_CHECK sj_status sj_inferior_call_run(sj_tracee *target, size_t thread,

@@ -29,8 +29,8 @@ static bool has_been_alone_long(const sj_call_wait *wait)
            sj_clock_ns(CLOCK_MONOTONIC) - wait->begun_ns >= ALONE_NS;
 }
 
-/* Waits as long as the other threads stay stopped. SJ_ETIMEDOUT: they have been resumed. A thread
- * that only gets no core does not need them. */
+/* Waits as long as the other threads stay stopped. Returns SJ_ETIMEDOUT if they have been resumed.
+ * A thread that only gets no core does not need them. */
 static sj_status wait_alone(const sj_call_wait *wait, sj_tracee *target, size_t thread,
                             int *wait_status)
 {

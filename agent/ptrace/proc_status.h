@@ -27,7 +27,7 @@ typedef struct sj_proc_status {
     bool is_kernel;
 } sj_proc_status;
 
-/* Fills `facts`. SJ_ENOTFOUND: the process does not exist. */
+/* Fills `facts`. Returns SJ_ENOTFOUND if the process does not exist. */
 SJ_MUST_CHECK sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts);
 
 /* Facts that the kernel reports of one thread. Also available for a zombie. */
@@ -40,7 +40,7 @@ typedef struct sj_proc_thread {
     unsigned long long started_ticks;
 } sj_proc_thread;
 
-/* Fills `thread` without allocating memory. SJ_ENOTFOUND: the thread does not exist. */
+/* Fills `thread` without allocating memory. Returns SJ_ENOTFOUND if the thread does not exist. */
 SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread);
 
 /* True if a signal that the thread does not block is pending for it or its process. */

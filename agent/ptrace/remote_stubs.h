@@ -16,9 +16,9 @@ typedef struct sj_remote_stubs {
 } sj_remote_stubs;
 
 /* Reads where the stubs are. If threads of the process run meanwhile, stubs that they add may be
- * missing. SJ_ENOTFOUND: the process has no agent. SJ_EVERSION: the agent has another version.
- * SJ_EIO, SJ_ENOMEM. Free with sj_remote_stubs_deinit. Blocking: reads files of /proc. Thread-safe
- * for different targets. */
+ * missing. Returns SJ_ENOTFOUND if the process has no agent. Returns SJ_EVERSION if the agent has
+ * another version. Returns SJ_EIO or SJ_ENOMEM. Free with sj_remote_stubs_deinit. Blocks while it
+ * reads files of /proc. Thread-safe for different targets. */
 SJ_MUST_CHECK sj_status sj_remote_stubs_read(const sj_tracee *target, sj_remote_stubs *stubs);
 void sj_remote_stubs_deinit(sj_remote_stubs *stubs);
 

@@ -9,11 +9,11 @@
  * separately, and attached processes have none (hooks.h).
  *
  * A thread that stands inside a window that is to be overwritten runs alone for a moment. Single
- * steps are not used: their flag would kill the thread if the tracer is killed. A thread that
- * stands on one of our jumps that is to be removed is moved to the jump's target. That target stays
- * mapped, and returns to text that is the same before and after. Contexts that a signal handler has
- * interrupted lie on stacks, where the kernel wrote them. They are moved in the same way, or the
- * group is refused. */
+ * steps are not used: their flag would kill the thread if the tracer is killed. If a thread's
+ * program counter is at one of our jumps that is to be removed, it is set to the jump's target.
+ * That target stays mapped, and returns to text that is the same before and after. Contexts that a
+ * signal handler has interrupted lie on stacks, where the kernel wrote them. They are moved in the
+ * same way, or the group is refused. */
 #include "agent/ptrace/text_patch.h"
 
 #include "agent/host/clock.h"
@@ -236,8 +236,8 @@ static sj_status find_obstacle(const patching *work, pid_t tid, sj_text_patch **
     sj_text_patch *patch = find_window(work, state.pc);
     uint64_t pc = state.pc;
     *in_syscall = state.in_syscall;
-    /* The thread is behind a system call that may be restarted. The system call instruction is the
-     * same after the removal. */
+    /* The program counter follows a system call that may be restarted. The system call instruction
+     * is the same after the removal. */
     if (patch != NULL && patch->is_removal && state.in_syscall && patch->address == pc) {
         patch = NULL;
     } else if (patch != NULL) {

@@ -46,7 +46,8 @@ typedef struct sj_text_change {
 
 /* Prepares a change while the threads still run: sorts the patches, allocates memory, and reads the
  * pages so that they are in memory. Takes ownership of `patches` (from malloc), also on failure.
- * Release with sj_text_change_deinit. SJ_ENOMEM. SJ_EIO: the text cannot be read. */
+ * Release with sj_text_change_deinit. Returns SJ_ENOMEM if out of memory. Returns SJ_EIO if the
+ * text cannot be read. */
 SJ_MUST_CHECK sj_status sj_text_change_init(const sj_tracee *target, sj_text_patch *patches,
                                             size_t count, sj_text_change *change);
 void sj_text_change_deinit(sj_text_change *change);
@@ -54,15 +55,16 @@ void sj_text_change_deinit(sj_text_change *change);
 /* Brings every thread out of the windows of the patches, and every context that a signal handler
  * has interrupted. If this fails for a window, sets `refused` in all patches of its group. All
  * threads must be stopped, and are stopped again afterwards. Meanwhile single threads may run,
- * create threads and load modules. SJ_EAGAIN: in each of 16 passes over all threads, a thread had
- * to run; new threads start too fast. SJ_ENOMEM, SJ_ECLOSED, errors of sj_tracee_stop_all. */
+ * create threads and load modules. Returns SJ_EAGAIN if in each of 16 passes over all threads, a
+ * thread had to run; new threads start too fast. Returns SJ_ENOMEM, SJ_ECLOSED, or errors of
+ * sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_text_change_clear(sj_tracee *target, const sj_signal_returns *returns,
                                              sj_text_change *change, sj_text_patch_report *report);
 
 /* Writes the patches of every group that is not refused and whose text is as expected. Call
  * sj_text_change_clear first. Either all patches have `is_removal`, or none has it. If the tracer
  * is killed meanwhile, the text stays runnable. Adds to the counts that sj_text_change_clear left
- * in `report`. SJ_EIO: memory cannot be read or written. */
+ * in `report`. Returns SJ_EIO if memory cannot be read or written. */
 SJ_MUST_CHECK sj_status sj_text_change_apply(sj_tracee *target, sj_text_change *change,
                                              sj_text_patch_report *report);
 

@@ -40,8 +40,9 @@ typedef struct sj_tracee {
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
 
-/* Opens the memory of a process. Does not trace any thread yet. SJ_ENOTFOUND: the process does not
- * exist. SJ_EPERM: `error` says what forbids tracing and what to do. */
+/* Opens the memory of a process. Does not trace any thread yet. Returns SJ_ENOTFOUND if the process
+ * does not exist. Returns SJ_EPERM if tracing is not allowed; `error` says what forbids it and what
+ * to do. */
 SJ_MUST_CHECK sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
 
 /* Stops tracing and resumes all threads. A second call does nothing. */
@@ -58,13 +59,13 @@ SJ_MUST_CHECK sj_status sj_tracee_read(const sj_tracee *target, uint64_t address
 SJ_MUST_CHECK sj_status sj_tracee_write(const sj_tracee *target, uint64_t address,
                                         const void *bytes, size_t size);
 
-/* Stops every thread, including threads that start meanwhile. SJ_ECLOSED: the process is gone or
- * runs another program. SJ_ETIMEDOUT: a thread does not stop. On failure all threads are
- * resumed. */
+/* Stops every thread, including threads that start meanwhile. Returns SJ_ECLOSED if the process is
+ * gone or runs another program. Returns SJ_ETIMEDOUT if a thread does not stop. On failure all
+ * threads are resumed. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_all(sj_tracee *target, sj_error *error);
 
-/* Stops one thread, which is traced from then on. `*thread` is its index. SJ_ECLOSED: the thread
- * has ended. Also returns the errors of sj_tracee_stop_all. */
+/* Stops one thread, which is traced from then on. `*thread` is its index. Returns SJ_ECLOSED if the
+ * thread has ended. Also returns the errors of sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_one(sj_tracee *target, pid_t tid, size_t *thread);
 
 /* Resumes all stopped threads and stops tracing them. */
@@ -74,7 +75,7 @@ void sj_tracee_resume_all(sj_tracee *target);
 void sj_tracee_resume_others(sj_tracee *target, size_t thread);
 
 /* Waits for the next stop of a thread that was resumed with a ptrace request. `*wait_status` is the
- * status of waitpid(2). SJ_ECLOSED, SJ_ETIMEDOUT. */
+ * status of waitpid(2). Returns SJ_ECLOSED or SJ_ETIMEDOUT. */
 SJ_MUST_CHECK sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms,
                                        int *wait_status);
 

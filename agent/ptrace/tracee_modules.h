@@ -16,15 +16,15 @@ typedef struct sj_remote_module {
 } sj_remote_module;
 
 /* Finds the first module whose file name begins with `prefix`. Passes over pieces of its file that
- * the program has mapped only to read them. SJ_ENOTFOUND: no such module is mapped. SJ_EPERM: the
- * mappings cannot be read. */
+ * the program has mapped only to read them. Returns SJ_ENOTFOUND if no such module is mapped.
+ * Returns SJ_EPERM if the mappings cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 
 typedef void sj_remote_module_visit(void *context, const sj_remote_module *module);
 
 /* Passes each module that has code to `visit`, the lowest first. The path of the kernel's own
- * library is "[vdso]". SJ_EPERM: the mappings cannot be read. */
+ * library is "[vdso]". Returns SJ_EPERM if the mappings cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_modules_each(pid_t pid, sj_remote_module_visit *visit,
                                                void *context);
 
@@ -37,12 +37,12 @@ typedef struct sj_remote_range {
 } sj_remote_range;
 
 /* Finds the mapping around an address. Sets `*grows` if it is the first thread's stack, which grows
- * downwards. SJ_ENOTFOUND. */
+ * downwards. Returns SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range,
                                                bool *grows);
 
-/* Looks up an exported symbol. The content of the other process's memory is not trusted.
- * SJ_ENOTFOUND, SJ_ECORRUPT. */
+/* Looks up an exported symbol. The content of the other process's memory is not trusted. Returns
+ * SJ_ENOTFOUND or SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_tracee *target, const sj_remote_module *module,
                                          const char *name, uint64_t *address);
 
@@ -55,7 +55,7 @@ SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_tracee *target,
  * thread in fork may hold every lock of the C library, and may walk the list of fork handlers. */
 sj_remote_range sj_remote_fork_find(const sj_tracee *target);
 
-/* Looks up an exported function of the C library. SJ_ENOTFOUND. */
+/* Looks up an exported function of the C library. Returns SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_remote_function_find(const sj_tracee *target, const char *name,
                                                 uint64_t *function);
 

@@ -26,8 +26,8 @@ typedef struct sj_native_frame {
     bool is_activation; /* `pc` is the next instruction to run; otherwise it is a return address */
 } sj_native_frame;
 
-/* Creates an unwinder for a running process. Reads which modules are mapped in it. SJ_ENOMEM,
- * SJ_EIO. */
+/* Creates an unwinder for a running process. Reads which modules are mapped in it. Returns
+ * SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder);
 
 /* A file that was mapped in a process. */

@@ -176,7 +176,7 @@ static sj_status process_joined(void *context, const sj_link_process *process)
     } else if (recording->pipeline->options.attach_pid != 0) {
         const sj_status status = sj_attach_commit_forked(process->pid, NULL);
         if (status != SJ_OK) {
-            /* Its pid may also be that of another process, in another container. */
+            /* In another container, another process may have the same pid. */
             const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
                                         .disarm_reason = SJ_DISARM_NO_RECORDER};
             (void)!sj_registry_end_process(recording->pipeline->registry, process->number, &end);

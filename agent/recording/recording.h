@@ -52,7 +52,7 @@ typedef struct sj_recording_options {
     sj_selection selection;
     const sj_policy *policy;    /* NULL: trace everything selected; borrowed */
     uint64_t max_bytes;         /* maximum total size of the frames; 0: no limit */
-    uint64_t spool_bytes;       /* maximum size of unacknowledged frames; 0: 4 GiB */
+    uint64_t spool_bytes;       /* maximum size of unacknowledged frames; 0 means 4 GiB */
     uint64_t spool_root_bytes;  /* maximum size of all sessions in the spool root; 0: no limit */
     uint32_t chunks_per_thread; /* 0: all 64 */
     uint32_t max_threads;       /* 0: 512 */
@@ -62,12 +62,13 @@ typedef struct sj_recording_options {
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
-    bool no_code_samples;        /* see code_samples.h */
-    int64_t plan_wait_ms;        /* how long a program waits for the plan of a module; 0: 20000 */
+    bool no_code_samples; /* see code_samples.h */
+    /* how long a program waits for the plan of a module; 0 means 20000 */
+    int64_t plan_wait_ms;
     bool asks_user_for_changes;  /* the user's changes.json counts (change_permit.h) */
     const char *function_txt;    /* directory of a live function.txt; NULL: none; borrowed */
     uint64_t function_txt_bytes; /* maximum size of a file; 0: no limit */
-    int64_t function_txt_files;  /* number of files to keep; 0: 4 */
+    int64_t function_txt_files;  /* number of files to keep; 0 means 4 */
     void *context;
     void (*progress)(void *context, const sj_recording_progress *progress); /* NULL: none */
 } sj_recording_options;

@@ -31,8 +31,8 @@ uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost);
  * is unknown. */
 void sj_recording_cost_settle(sj_recording_cost *cost);
 
-/* Estimates the factor between the program's CPU time and that of an unrecorded run. Returns 0 if
- * it is unknown.
+/* Estimates the factor between the program's CPU time and the CPU time of an unrecorded run.
+ * Returns 0 if it is unknown.
  *
  * Returns a minimum and sets `*at_least` if the program's own time seems to be less than 3 % of the
  * total. The errors of the measured parts are larger than that. Also sets `*at_least` if freed

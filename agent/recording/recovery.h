@@ -53,8 +53,8 @@ typedef struct sj_recovery_result {
     uint64_t unreadable_processes;
 } sj_recovery_result;
 
-/* Finishes a claimed session. Does nothing if it has no journal. Blocks: reads all records in the
- * arenas. */
+/* Finishes a claimed session. Does nothing if it has no journal. Blocks while it reads all records
+ * in the arenas. */
 SJ_MUST_CHECK sj_status sj_recovery_session(const sj_recovery_claim *claim,
                                             sj_recovery_result *result, sj_error *error);
 
@@ -63,7 +63,7 @@ SJ_MUST_CHECK sj_status sj_recovery_session(const sj_recovery_claim *claim,
  * describes it, and the other sessions are processed. */
 SJ_MUST_CHECK sj_status sj_recovery_all(const char *spool_root, unsigned *count, sj_error *error);
 
-/* True if a file name is that of a .to file. */
+/* True if a file name ends in ".to". */
 bool sj_recovery_is_claim_name(const char *name);
 
 #endif

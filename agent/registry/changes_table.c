@@ -269,8 +269,8 @@ static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_va
 static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, double ns_per_tick)
 {
     const uint32_t version = atomic_load(&place->version);
-    /* Probes read the version before and after a rule. They discard the rule if the versions
-     * differ or are uneven. */
+    /* Probes read the version before and after a rule. They discard the rule if the versions differ
+     * or are uneven. */
     atomic_store(&place->version, version + 1);
     atomic_thread_fence(memory_order_seq_cst);
     place->descriptor = 0;

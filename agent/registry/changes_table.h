@@ -11,7 +11,7 @@ typedef struct sj_changes_table sj_changes_table;
 
 /* Creates the table's file in the runtime directory. The table applies to processes of `program`, a
  * path without symbolic links. `ns_per_tick` is the length of a tick of the recorder's raw clock.
- * SJ_EIO, SJ_ENOMEM. */
+ * Returns SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                              const char *program, double ns_per_tick,
                                              sj_changes_table **table, sj_error *error);

@@ -21,7 +21,7 @@ typedef struct sj_function_index {
 } sj_function_index;
 
 /* Adds the hooked functions of the plan file at `plan_path`. Their module is mapped at `bias`, and
- * the ids of its functions start at `first_function`. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+ * the ids of its functions start at `first_function`. Returns SJ_ENOMEM, SJ_EIO, or SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_function_index_add(sj_function_index *index, const char *plan_path,
                                               uint64_t bias, uint32_t first_function);
 

@@ -28,7 +28,7 @@ typedef enum sj_filter_reason {
 
 typedef struct sj_function_rule {
     uint32_t triggers; /* bit i: trigger i of the policy applies to the function */
-    uint32_t one_in;   /* one of this many calls is kept; 0, 1: all */
+    uint32_t one_in;   /* one of this many calls is kept; 0 or 1: all are */
     bool is_timed;     /* each call reads the clock; none is counted without its times */
     bool is_import;    /* stands for calls into a library, not for the library's function */
     /* index of the function's sj_ruled_values; 0: no value rule names the function */

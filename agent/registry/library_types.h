@@ -10,17 +10,17 @@
 typedef struct sj_library_types sj_library_types;
 
 /* Lists the libraries that a process has mapped, except for the module at `besides`. The list is
- * empty if the process has ended. One thread. SJ_ENOMEM. */
+ * empty if the process has ended. One thread. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_library_types_new(pid_t pid, const char *besides,
                                              sj_library_types **libraries);
 void sj_library_types_free(sj_library_types *libraries); /* NULL is allowed */
 
 /* Finds the types of an imported function. `import` is "library!function", or "!function" if the
- * module does not say which library defines the function. The caller owns `*function`. Blocking:
- * reads all DWARF of the library when a type in it is first asked for.
+ * module does not say which library defines the function. The caller owns `*function`. Blocks when
+ * a type of the library is first asked for, while it reads all DWARF of the library.
  *
- * SJ_ENOTFOUND: the process has no such library, the library has no debug data of the function, or
- * several libraries define the function. SJ_ENOMEM. */
+ * Returns SJ_ENOTFOUND if the process has no such library, the library has no debug data of the
+ * function, or several libraries define the function. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                               sj_typed_function **function);
 
@@ -35,7 +35,7 @@ typedef struct sj_exported_names {
 } sj_exported_names;
 
 /* Adds the exported names of the file at `path`. Adds none if the file is not a module. Blocking.
- * SJ_ENOMEM. */
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_exported_names_read(const char *path, sj_exported_names *names);
 void sj_exported_names_deinit(sj_exported_names *names);
 

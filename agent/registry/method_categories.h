@@ -24,7 +24,8 @@ typedef struct sj_method_categories {
 
 void sj_method_categories_deinit(sj_method_categories *categories);
 
-/* Adds the categories of a module. Module numbers must ascend. SJ_ENOMEM. */
+/* Adds the categories of a module. Module numbers must ascend. Returns SJ_ENOMEM if out of memory.
+ */
 SJ_MUST_CHECK sj_status sj_method_categories_add(sj_method_categories *categories,
                                                  const sj_plan_header *plan, uint32_t module);
 

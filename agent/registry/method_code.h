@@ -17,8 +17,8 @@ typedef struct sj_method_code {
 } sj_method_code;
 
 /* Stores the code of functions of a process for a later report. If the stored code belongs to
- * another process, reports it before. Also reports the stored code if it fills a report. SJ_ENOMEM,
- * errors of sj_frame_writer_report. */
+ * another process, reports it before. Also reports the stored code if it fills a report. Returns
+ * SJ_ENOMEM, or errors of sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_method_code_add(sj_method_code *code, sj_frame_writer *writer,
                                            uint64_t process, const sj_generated_function *functions,
                                            size_t count, uint64_t now_ticks);

@@ -13,9 +13,9 @@ enum { SJ_METHOD_GROUP_MAX = 4096 };
  * method i is not to be recorded. On return, wanted[i] is also 0 if the selection (NULL: none)
  * excludes the method. The runtime records the methods whose wanted[i] is not 0.
  *
- * A hash of `path` and the names is the plan's build-id. The caller frees `*group`. SJ_ECORRUPT:
- * `names` does not contain `count` names, or `count` is 0 or greater than SJ_METHOD_GROUP_MAX.
- * SJ_ENOMEM. */
+ * A hash of `path` and the names is the plan's build-id. The caller frees `*group`. Returns
+ * SJ_ECORRUPT if `names` does not contain `count` names, or `count` is 0 or greater than
+ * SJ_METHOD_GROUP_MAX. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_method_group_make(const sj_selection *selection, const char *path,
                                              sj_slice names, uint32_t count, uint8_t *wanted,
                                              sj_plan_header **group);

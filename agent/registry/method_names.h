@@ -24,7 +24,7 @@ typedef struct sj_method_names {
 
 void sj_method_names_deinit(sj_method_names *names);
 
-/* Stores the names of a module's methods. SJ_ENOMEM. */
+/* Stores the names of a module's methods. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_method_names_add(sj_method_names *names, const sj_plan_header *plan,
                                             uint32_t first_function);
 

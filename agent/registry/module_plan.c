@@ -22,7 +22,7 @@ typedef struct function_choice {
     pid_t pid;
     sj_found_types *found;
     bool wants_module;
-    /* functions from this offset on are slots of imports, which lie behind the text */
+    /* functions from this offset on are slots of imports, which lie after the text */
     uint64_t imports_from;
     bool has_results;            /* rules may ask for results of calls into the module */
     sj_exported_names exported;  /* if has_results: the names of its functions in other modules */

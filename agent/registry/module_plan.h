@@ -44,7 +44,7 @@ SJ_MUST_CHECK sj_status sj_module_plan_make(const sj_module_plan_options *option
                                             sj_error *error);
 
 /* Like sj_plan_select, for a selection. If `wants_module` is false, no function of the module is
- * wanted. SJ_ENOMEM. */
+ * wanted. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_module_plan_select(const sj_module_plan_options *options,
                                               bool wants_module, sj_plan *plan, bool *changed);
 
@@ -59,7 +59,8 @@ typedef enum sj_renewal {
 /* Adds values and callers to a plan, for rules that were added after the plan was made. Skips
  * methods for which the plan does not say which argument is the receiver. Marks in `marks`
  * (sj_renewal) each function that records more now, or that a rule newly names as a caller, and
- * counts them. Blocking: reads debug data if a rule newly asks for types. SJ_ENOMEM. */
+ * counts them. Blocks while it reads debug data if a rule newly asks for types. Returns SJ_ENOMEM
+ * if out of memory. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
                                                   bool wants_module, sj_plan *plan, uint8_t *marks,
                                                   uint32_t *count);

@@ -101,11 +101,11 @@ SJ_MUST_CHECK sj_status sj_registry_add_process(sj_registry *registry, pid_t pid
 void sj_registry_note_arena(sj_registry *registry, uint64_t number, const char *arena_name);
 
 /* Adds a process from the journal of a killed recorder. The numbers must be ascending. Thread-safe.
- * SJ_ENOMEM, SJ_ECORRUPT. */
+ * Returns SJ_ENOMEM or SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_registry_adopt_process(sj_registry *registry,
                                                   const sj_journal_process *process);
 
-/* Stores the number of the living process `pid`. SJ_ENOTFOUND. */
+/* Stores the number of the living process `pid`. Returns SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_registry_find_process(sj_registry *registry, pid_t pid,
                                                  uint64_t *number);
 
@@ -116,7 +116,7 @@ bool sj_registry_is_forked(sj_registry *registry, uint64_t number);
 size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capacity);
 
 /* Sets `*index` to a finished index of the hooked functions of all modules of a process. Release
- * `index` with sj_function_index_deinit. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+ * `index` with sj_function_index_deinit. Returns SJ_ENOMEM, SJ_EIO, or SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
                                                     sj_function_index *index);
 
@@ -153,9 +153,9 @@ typedef struct sj_plan_reply {
 /* Handles a MODULE request. Plans the module, once per session and build-id, and sends Module and
  * Mapping frames. Blocks for up to some seconds for large modules that are not cached.
  *
- * SJ_OK: `*reply` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
- * repeat the call with the same request. SJ_EUNSUPPORTED: the selection excludes the module, it
- * cannot be planned, or its plan is late. */
+ * SJ_OK: `*reply` is filled. Returns SJ_EAGAIN if the plan is being made and the process may still
+ * wait; then repeat the call with the same request. Returns SJ_EUNSUPPORTED if the selection
+ * excludes the module, it cannot be planned, or its plan is late. */
 SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_plan_reply *reply);
@@ -189,8 +189,8 @@ void sj_function_states_deinit(sj_function_states *states);
  * Writes the effect on the functions of earlier plans to `states`. The caller releases it, also
  * after a failure.
  *
- * SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT, SJ_ELIMIT: the old selection stays, but some modules may already
- * follow the new one. */
+ * Returns SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT or SJ_ELIMIT. The old selection then stays, but some
+ * modules may already follow the new one. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
 
@@ -199,7 +199,7 @@ SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selec
 bool sj_registry_has_late(sj_registry *registry);
 
 /* Sets `states` for a transition that only adds the hooks of late plans. Release it with
- * sj_function_states_deinit. SJ_ENOMEM. */
+ * sj_function_states_deinit. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_registry_begin_late(sj_registry *registry, sj_function_states *states);
 
 /* Ends the transition of sj_registry_begin_late. `have_followed` is true if all living processes
@@ -216,13 +216,13 @@ void sj_registry_settle_renewed(sj_registry *registry);
 
 /* Reports to the collector which wanted functions (ids, ascending) could not be hooked in a
  * process. Ignores functions of modules that the process does not have. `*reported` is the number
- * of reported functions. SJ_ENOMEM, errors of the frame writer. */
+ * of reported functions. Returns SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
                                                   const uint32_t *functions, size_t count,
                                                   size_t *reported);
 
 /* Reports and counts the functions whose hooks a process has overwritten. Does not report an empty
- * list. SJ_ENOMEM, errors of the frame writer. */
+ * list. Returns SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_overwritten(sj_registry *registry, uint64_t process,
                                                        const sj_overwritten *found);
 
@@ -234,15 +234,15 @@ void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uin
 void sj_registry_end_review(sj_registry *registry);
 
 /* Handles a TRANSITION request like sj_registry_plan_module. The plan contains only the wanted
- * functions that have no hooks yet. SJ_EUNSUPPORTED: there are no such functions, or the process is
- * not being reviewed. */
+ * functions that have no hooks yet. Returns SJ_EUNSUPPORTED if there are no such functions, or the
+ * process is not being reviewed. */
 SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
                                                   const sj_plan_request *request,
                                                   sj_plan_reply *reply);
 
 /* Handles an IMPORTS request like sj_registry_plan_module. In a review, the plan contains only the
- * imports that have no hooks yet. SJ_EUNSUPPORTED: there are no such imports, the module's plan
- * includes them, or library calls are not wanted. */
+ * imports that have no hooks yet. Returns SJ_EUNSUPPORTED if there are no such imports, the
+ * module's plan includes them, or library calls are not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
                                                  const sj_plan_request *request,
                                                  sj_plan_reply *reply);
@@ -253,7 +253,8 @@ SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
 uint32_t sj_registry_present_runtimes(sj_registry *registry, uint32_t runtimes);
 
 /* Adds a class that a runtime of a process described, because no file describes it. `lineage`
- * contains NUL-terminated names: first the class, then its superclass, and so on. SJ_ENOMEM. */
+ * contains NUL-terminated names: first the class, then its superclass, and so on. Returns SJ_ENOMEM
+ * if out of memory. */
 SJ_MUST_CHECK sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process,
                                                 sj_slice lineage);
 
@@ -264,8 +265,8 @@ size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const ch
 
 /* Adds the methods that a runtime of a process named as functions of a module called `path`. Sends
  * Module and Mapping frames. On entry, wanted[i] is not 0 if the module of the method's code is
- * recorded. On return, wanted[i] is not 0 if the method is recorded. SJ_ECORRUPT, SJ_ELIMIT,
- * SJ_ENOMEM. */
+ * recorded. On return, wanted[i] is not 0 if the method is recorded. Returns SJ_ECORRUPT,
+ * SJ_ELIMIT, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process,
                                                 const char *path, sj_slice names, uint32_t count,
                                                 uint64_t now_ticks, uint32_t *first_function,
@@ -285,8 +286,8 @@ typedef struct sj_container_reply {
  * module, once per session and module id. Reads the file at `path`. Sends Module and Mapping
  * frames.
  *
- * SJ_EUNSUPPORTED: no method of the container is wanted. SJ_ENOTFOUND: the file cannot be read.
- * SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+ * Returns SJ_EUNSUPPORTED if no method of the container is wanted. Returns SJ_ENOTFOUND if the file
+ * cannot be read. Returns SJ_ELIMIT, SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
                                                   const sj_link_container *container,
                                                   const char *path, uint64_t now_ticks,
@@ -317,8 +318,8 @@ typedef struct sj_class_texts {
  * wanted methods. Of `texts`, uses the loader and the host. A hidden class is selected and named by
  * its host.
  *
- * SJ_EUNSUPPORTED: no method of the class is wanted, the class has probes already, or the bytes are
- * not a class file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+ * Returns SJ_EUNSUPPORTED if no method of the class is wanted, the class has probes already, or the
+ * bytes are not a class file. Returns SJ_ELIMIT, SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
                                               const sj_link_class *class,
                                               const sj_class_texts *texts, sj_slice bytes,
@@ -368,29 +369,29 @@ size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint3
 
 /* Plans code that a runtime has generated for functions of the session. Reports the functions that
  * cannot be hooked. `file` is the content of the file that belongs to an sj_link_code of the
- * process. Sets reply->plan; reply->first_function has no meaning. SJ_ECORRUPT, SJ_EUNSUPPORTED,
- * SJ_ENOMEM, SJ_EIO. */
+ * process. Sets reply->plan; reply->first_function has no meaning. Returns SJ_ECORRUPT,
+ * SJ_EUNSUPPORTED, SJ_ENOMEM, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
                                                    sj_plan_reply *reply);
 
 /* Stores which instructions of methods ran in a process. `words` are those of an sj_link_lines. If
- * `is_last` is true, then reports the lines of these instructions. SJ_ENOMEM, errors of the frame
- * writer. */
+ * `is_last` is true, then reports the lines of these instructions. Returns SJ_ENOMEM, or errors of
+ * the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words,
                                               uint32_t count, bool is_last, uint64_t now_ticks);
 
-/* Reports why it is unknown which lines run in a process. Errors of the frame writer. */
+/* Reports why it is unknown which lines run in a process. Returns errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process,
                                                     sj_no_lines reason, uint64_t now_ticks);
 
-/* Reports why the methods of a process's Mono runtime are not recorded (monitor "mono").
- * SJ_ECORRUPT, errors of the frame writer. */
+/* Reports why the methods of a process's Mono runtime are not recorded (monitor "mono"). Returns
+ * SJ_ECORRUPT, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_no_methods(sj_registry *registry, uint64_t process,
                                                       const sj_link_no_methods *no_methods,
                                                       uint64_t now_ticks);
 
-/* Reports the state of a process's Java classes (monitor "jvm"). SJ_ECORRUPT, errors of
+/* Reports the state of a process's Java classes (monitor "jvm"). Returns SJ_ECORRUPT, or errors of
  * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                                const sj_link_jvm_state *state, uint64_t now_ticks);
@@ -408,7 +409,7 @@ void sj_registry_note_unplanned(sj_registry *registry, const char *what, sj_stat
 void sj_registry_end_unrecorded(sj_registry *registry);
 
 /* Reports what a process said about a thread that is stalled (monitor "stall"). `json` is a JSON
- * object. SJ_ECORRUPT: it is not an object. Errors of sj_frame_writer_report. */
+ * object. Returns SJ_ECORRUPT if it is not an object. Returns errors of sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_registry_report_stall(sj_registry *registry, uint64_t process,
                                                  sj_slice json, uint64_t now_ticks);
 
@@ -421,15 +422,15 @@ typedef struct sj_receiver_pair {
     uint32_t result;
 } sj_receiver_pair;
 
-/* Finds or adds the function for each pair, and sends the frames of the added functions. SJ_ENOMEM,
- * SJ_ELIMIT, errors of the frame writer. */
+/* Finds or adds the function for each pair, and sends the frames of the added functions. Returns
+ * SJ_ENOMEM, SJ_ELIMIT, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_t process,
                                                   sj_receiver_pair *pairs, size_t count,
                                                   uint64_t now_ticks);
 
 /* Reports that generated code is not hooked. `file` and `count` are those of
- * sj_registry_plan_generated. `skip` is the reason, an sj_skip. SJ_ECORRUPT, SJ_ENOMEM, errors of
- * the frame writer. */
+ * sj_registry_plan_generated. `skip` is the reason, an sj_skip. Returns SJ_ECORRUPT, SJ_ENOMEM, or
+ * errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count, uint32_t skip);
 
@@ -441,8 +442,8 @@ typedef struct sj_replaced_code {
 
 /* Stores which code a program gave to its methods at one moment. If exactly one method has the code
  * of a function, later calls of the function count as calls of another function with that method's
- * name. Code that several methods share keeps its own name. SJ_EINVAL: `count` exceeds
- * SJ_LINK_REPLACED_METHODS_MAX. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+ * name. Code that several methods share keeps its own name. Returns SJ_EINVAL if `count` exceeds
+ * SJ_LINK_REPLACED_METHODS_MAX. Returns SJ_ENOMEM, SJ_ELIMIT, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
                                                     const sj_replaced_code *changes, size_t count,
                                                     uint64_t now_ticks);
@@ -462,8 +463,8 @@ size_t sj_registry_renamed_count(const sj_registry *registry);
 size_t sj_registry_list_renamed(sj_registry *registry, size_t first, sj_renamed_function *list,
                                 size_t capacity);
 
-/* Reports functions (ids, in any order) of generated code that have no hooks in a process.
- * SJ_ENOMEM, errors of the frame writer. */
+/* Reports functions (ids, in any order) of generated code that have no hooks in a process. Returns
+ * SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_generated(sj_registry *registry, uint64_t process,
                                                      const sj_link_failure *failures, size_t count);
 
@@ -473,8 +474,8 @@ SJ_MUST_CHECK sj_status sj_registry_applied(sj_registry *registry, uint64_t proc
                                             const sj_link_applied *applied,
                                             const sj_link_failure *failures, size_t failure_count);
 
-/* Sends the end of the mapping at `bias` in a process. SJ_ENOTFOUND: the process has no such
- * mapping. */
+/* Sends the end of the mapping at `bias` in a process. Returns SJ_ENOTFOUND if the process has no
+ * such mapping. */
 SJ_MUST_CHECK sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t bias,
                                              uint64_t now_ticks);
 

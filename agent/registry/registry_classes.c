@@ -622,7 +622,8 @@ static bool is_of_earlier(const class_draft *draft, const sj_registry_class *kno
     return true;
 }
 
-/* The caller holds the mutex. */
+/* Chooses the methods of a class to record, and writes the reply. Returns SJ_EUNSUPPORTED if none
+ * is recorded. The caller holds the mutex. */
 static sj_status add_class(class_draft *draft, const sj_link_class *class,
                            const sj_class_texts *texts, sj_slice bytes,
                            const sj_registry_mapping *mapping, sj_class_reply *reply)

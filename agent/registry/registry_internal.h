@@ -174,7 +174,7 @@ bool sj_registry_wants_module(sj_registry *registry, const sj_selection *selecti
                               uint64_t process, const char *path, bool is_main);
 
 /* Adds the types of a module's functions, from debug data, to the value rules, and reports them.
- * Does not replace types that are already known. SJ_ENOMEM, SJ_EIO. */
+ * Does not replace types that are already known. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_keep_types(const sj_registry *registry,
                                                const sj_registry_module *entry,
                                                const sj_plan_header *plan, sj_value_rules *values,
@@ -183,27 +183,28 @@ SJ_MUST_CHECK sj_status sj_registry_keep_types(const sj_registry *registry,
 /* Decides again which methods of the container with index `place` are wanted, after reading its
  * file. If the file cannot be read any longer or has changed, the old decision stays. Writes the
  * sj_function_state of each method to `states`, indexed by function id. The caller holds the mutex.
- * SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+ * Returns SJ_ENOMEM, SJ_ELIMIT, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_select_container(sj_registry *registry, size_t place,
                                                      const sj_selection *selection,
                                                      sj_function_rules *rules, uint8_t *states);
 
 /* Reads and reports the source lines of a new container's methods, if the selection asks for lines.
  * `*lines` is NULL if the selection does not ask for lines or they are not known. The caller holds
- * the mutex. SJ_ENOMEM, errors of the frame writer. */
+ * the mutex. Returns SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_read_lines(sj_registry *registry,
                                                const sj_link_container *container, const char *path,
                                                uint64_t now_ticks, sj_source_lines **lines);
 
 /* Reads the classes of a process into the class table, before functions are selected by class. All
  * modules are read, because a superclass may be in a later module. The caller does not hold the
- * mutex. `path` is NULL if the call is not for a module. Errors of sj_class_table_read_process. */
+ * mutex. `path` is NULL if the call is not for a module. Returns errors of
+ * sj_class_table_read_process. */
 SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                                  const sj_link_module *module, const char *path);
 
 /* If the requested module is a runtime whose methods are not recorded because the recording counts
- * calls, reports this, once per process and runtime. The caller holds the mutex. Errors of the
- * frame writer. */
+ * calls, reports this, once per process and runtime. The caller holds the mutex. Returns errors of
+ * the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
                                                      const sj_plan_request *request);
 
@@ -215,21 +216,22 @@ const sj_mapping_list *sj_registry_mappings_of(const sj_registry *registry, uint
 bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint32_t module);
 
 /* Copies the mappings of a parent to its forked child, because the child's agent does not report
- * them. SJ_ENOMEM, errors of the frame writer. */
+ * them. Returns SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);
 
-/* Stores and sends one mapping. Does nothing if the mapping is already known. SJ_ENOMEM, errors of
- * the frame writer. */
+/* Stores and sends one mapping. Does nothing if the mapping is already known. Returns SJ_ENOMEM, or
+ * errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
 
-/* Ends the mappings of a module in a process, if there are any. Errors of the frame writer. */
+/* Ends the mappings of a module in a process, if there are any. Returns errors of the frame writer.
+ */
 SJ_MUST_CHECK sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process,
                                                 uint32_t module, uint64_t now_ticks);
 
-/* Adds a module called `path` with the functions of a runtime, mapped in one process. SJ_ELIMIT,
- * SJ_ENOMEM, errors of the frame writer. */
+/* Adds a module called `path` with the functions of a runtime, mapped in one process. Returns
+ * SJ_ELIMIT, SJ_ENOMEM, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
                                               const sj_registry_mapping *mapping,
                                               const sj_plan_header *group, const char *path,
@@ -241,7 +243,7 @@ SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64
                                                    uint32_t function, uint64_t now_ticks);
 
 /* Copies to a forked child which code the parent has given to its methods (replaced_methods.h).
- * SJ_ENOMEM, SJ_ELIMIT. */
+ * Returns SJ_ENOMEM or SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_replaced(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);
 
@@ -251,8 +253,8 @@ void sj_registry_name_classes(sj_registry *registry);
 /* Counts and reports a module that could not be planned. The caller holds the mutex. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);
 
-/* Reports which functions of a module (indices in it) have no hooks in a process. Errors of the
- * frame writer. */
+/* Reports which functions of a module (indices in it) have no hooks in a process. Returns errors of
+ * the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_t process,
                                                   const sj_registry_module *entry,
                                                   const sj_link_failure *failures, size_t count);

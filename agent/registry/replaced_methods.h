@@ -35,7 +35,7 @@ void sj_replaced_methods_deinit(sj_replaced_methods *methods);
 
 /* Stores that the method given->name of given->process now has the code of given->function. Copies
  * the texts of `given`. `*before` is the function whose code the method had before; 0: none.
- * SJ_ENOMEM. SJ_ELIMIT: there are too many methods. */
+ * Returns SJ_ENOMEM if out of memory. Returns SJ_ELIMIT if there are too many methods. */
 SJ_MUST_CHECK sj_status sj_replaced_methods_set(sj_replaced_methods *methods,
                                                 const sj_replaced_method *given, uint32_t *before);
 

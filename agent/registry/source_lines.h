@@ -10,12 +10,14 @@
 typedef struct sj_source_lines sj_source_lines;
 
 /* Reads the symbol file of the container at `path`. `id` is the container's module id. The caller
- * owns `*lines`. SJ_ENOTFOUND: the symbol file does not exist or is damaged. SJ_ENOMEM. */
+ * owns `*lines`. Returns SJ_ENOTFOUND if the symbol file does not exist or is damaged. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path,
                                              sj_slice id, sj_source_lines **lines);
 
 /* sj_source_lines_new makes an empty list. sj_source_lines_add adds a position in the code. Call
- * sj_source_lines_sort once after the last position. SJ_ENOMEM. SJ_ELIMIT: the list is full. */
+ * sj_source_lines_sort once after the last position. Returns SJ_ENOMEM if out of memory. Returns
+ * SJ_ELIMIT if the list is full. */
 SJ_MUST_CHECK sj_status sj_source_lines_new(sj_source_lines **lines);
 SJ_MUST_CHECK sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line);
 void sj_source_lines_sort(sj_source_lines *lines);
@@ -33,7 +35,7 @@ typedef enum sj_source_lines_kind {
 } sj_source_lines_kind;
 
 /* Sends lines of module number `module`, by file. After the entered lines, sends a report with an
- * empty file name, which confirms that all of them were reported. SJ_ENOMEM, errors of
+ * empty file name, which confirms that all of them were reported. Returns SJ_ENOMEM, or errors of
  * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
                                                sj_frame_writer *writer, uint32_t module,

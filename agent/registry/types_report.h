@@ -15,11 +15,11 @@ typedef struct sj_types_report {
     size_t bytes;      /* upper bound of the size of `functions` as text */
 } sj_types_report;
 
-/* Begins reports about the module with number `module`. SJ_ENOMEM. */
+/* Begins reports about the module with number `module`. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_types_report_begin(sj_types_report *report, sj_frame_writer *writer,
                                               uint32_t module);
 
-/* Adds the function at `offset`. SJ_ENOMEM, SJ_EIO. */
+/* Adds the function at `offset`. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_types_report_add(sj_types_report *report, uint64_t offset,
                                             const sj_typed_function *typed);
 

@@ -30,8 +30,8 @@ void sj_class_table_free(sj_class_table *table);
 
 /* Adds the classes of the modules that a process has mapped. `number` is the process's number in
  * the session. Reads each file once. Reads the file below `sysroot` if it exists there; `sysroot`
- * may be NULL. Ignores files that cannot be read. Returns SJ_ENOMEM. Blocks: reads /proc and
- * files. */
+ * may be NULL. Ignores files that cannot be read. Returns SJ_ENOMEM. Blocks while it reads /proc
+ * and files. */
 SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number,
                                                     pid_t pid, const char *sysroot);
 

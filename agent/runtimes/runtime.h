@@ -66,7 +66,7 @@ typedef sj_status (*sj_container_class_sink)(void *context, const char *name, co
 
 /* A position in a method's code and its source line. */
 typedef struct sj_container_line {
-    uint32_t token;   /* Token of the method, equal to that of sj_container_sink. */
+    uint32_t token;   /* Token of the method, as for sj_container_sink. */
     uint32_t offset;  /* Offset in the method's bytecode. Ascending within a method. */
     uint32_t line;    /* From 1. */
     const char *file; /* Borrowed for the call. */

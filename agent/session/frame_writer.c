@@ -471,8 +471,8 @@ sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason, uin
     return status;
 }
 
-/* The journal counts marks, so that the process that finishes a killed recorder's session continues
- * the numbers. */
+/* Returns the number of the next mark. The journal counts marks, so that the process that finishes
+ * a killed recorder's session continues the numbers. */
 static uint64_t next_mark(sj_frame_writer *writer)
 {
     if (writer->options.journal != NULL) {
@@ -495,8 +495,8 @@ static bool is_report_name(const char *name)
     return length > 0 && length <= SJ_REPORT_NAME_BYTES;
 }
 
-/* Unlike metadata, reports do not wait in memory: no other frame needs them, and there may be
- * many. */
+/* Appends a report to the spool; returns SJ_EFULL if there is no space. Unlike metadata, reports do
+ * not wait in memory: no other frame needs them, and there may be many. */
 static sj_status append_report(sj_frame_writer *writer, const Sojourn__Report *report,
                                sj_slice payload)
 {

@@ -128,7 +128,7 @@ typedef struct sj_report {
 SJ_MUST_CHECK sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report);
 
 /* Keeps a metadata frame that another recorder has sent, for child sessions. Does not send it.
- * SJ_ENOMEM. */
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_frame_writer_remember(sj_frame_writer *writer, sj_frame_type type,
                                                  sj_slice header, sj_slice payload);
 

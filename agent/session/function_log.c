@@ -46,7 +46,7 @@ typedef struct open_call {
 
 typedef struct log_stream {
     uint64_t next_event; /* number of the event after the last block */
-    int32_t tid;         /* of its thread; 0: not known */
+    int32_t tid;         /* tid of its thread; 0: not known */
     open_call *open;
     size_t depth, open_capacity;
     line_event *events; /* from `first` on */

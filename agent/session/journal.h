@@ -78,7 +78,7 @@ typedef struct sj_journal {
     int fd;
 } sj_journal;
 
-/* Makes the journal of a new session. SJ_EIO. */
+/* Makes the journal of a new session. Returns SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_journal_create(const char *runtime_directory,
                                           const sj_session_id *session, sj_journal *journal,
                                           sj_error *error);

@@ -1,6 +1,6 @@
 #include "agent/uplink/backoff.h"
 
-/* splitmix64 */
+/* Returns the next number of the generator splitmix64. */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t value = *state += UINT64_C(0x9e3779b97f4a7c15);

@@ -3,8 +3,8 @@
  * Each reply says when the question arrived and when the reply left, by the collector's real-time
  * clock. The device's own times of sending and receiving limit the error of the offset to half of
  * the round trip. The offset is the collector's REALTIME minus the device's BOOTTIME, because
- * BOOTTIME cannot be set. The method is that of NTP, but this limit (`uncertainty_ns`) is also
- * kept. Not thread-safe. */
+ * BOOTTIME cannot be set. The method is NTP's method, but the limit of the error (`uncertainty_ns`)
+ * is kept as well. Not thread-safe. */
 #ifndef SJ_AGENT_UPLINK_CLOCK_OFFSET_H
 #define SJ_AGENT_UPLINK_CLOCK_OFFSET_H
 

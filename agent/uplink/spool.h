@@ -34,8 +34,8 @@ typedef struct sj_spool_options {
 } sj_spool_options;
 
 /* Opens or creates a spool, and locks it against other processes. Cuts off an incomplete last
- * frame. Returns SJ_EEXIST if another process has locked the spool, SJ_EIO or SJ_ENOMEM. Blocking:
- * reads the headers of all pending frames. */
+ * frame. Returns SJ_EEXIST if another process has locked the spool, SJ_EIO or SJ_ENOMEM. Blocks
+ * while it reads the headers of all pending frames. */
 SJ_MUST_CHECK sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool,
                                       sj_error *error);
 

@@ -33,7 +33,7 @@ SJ_MUST_CHECK sj_status sj_spool_frame_kind_of(const sj_spool_segment *segment, 
                                                sj_spool_frame_kind *kind);
 
 /* Reads the size of the file in `directory`, if it exists, and cuts off an incomplete last frame. A
- * file that cannot be read counts as empty and is removed. Blocking: waits for the disk. */
+ * file that cannot be read counts as empty and is removed. Blocks while it waits for the disk. */
 void sj_spool_announced_open(const char *directory, sj_spool_announced *announced);
 
 /* Opens the file for reading as `segment`, which the caller closes. Returns SJ_ENOTFOUND if no
@@ -44,7 +44,7 @@ SJ_MUST_CHECK sj_status sj_spool_announced_read(const char *directory,
 
 /* Copies the announcements of a segment that is about to be deleted to the file. The file does not
  * grow beyond `most_bytes` and SJ_ANNOUNCED_MOST_BYTES. Announcements that do not fit in the file
- * or on the disk are counted. Blocking: waits for the disk. */
+ * or on the disk are counted. Blocks while it waits for the disk. */
 void sj_spool_announced_keep(const char *directory, sj_spool_announced *announced,
                              const sj_spool_segment *segment, uint64_t most_bytes);
 

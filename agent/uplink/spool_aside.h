@@ -25,14 +25,14 @@ typedef struct sj_spool_aside {
 
 /* Keeps the bytes that a crash left after the last whole frame, if they and the account fit on the
  * disk. The account counts these bytes, but no frame. Only one thread may use a spool's account.
- * Blocking: waits for the disk. */
+ * Blocks while it waits for the disk. */
 void sj_spool_aside_keep_torn(const char *directory, sj_spool_aside *aside, uint64_t position,
                               sj_slice bytes);
 
 /* Keeps the bytes of a frame that a collector will never store, if they fit. Counts the frame in
  * `aside` and writes the account. `why` is the collector's reason. NULL: the frame was damaged on
  * the disk. Returns false, with nothing changed, if the account cannot be written. Only one thread
- * may use a spool's account. Blocking: waits for the disk. */
+ * may use a spool's account. Blocks while it waits for the disk. */
 bool sj_spool_aside_add(const char *directory, sj_spool_aside *aside, uint64_t position,
                         sj_slice bytes, const char *why);
 
@@ -49,8 +49,8 @@ const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directo
 typedef void (*sj_spool_aside_visit)(void *context, const char *session, const char *directory,
                                      const sj_spool_aside *aside);
 
-/* Visits the sessions in the folder `root` whose accounts count frames. Thread-safe. Blocking:
- * waits for the disk. */
+/* Visits the sessions in the folder `root` whose accounts count frames. Thread-safe. Blocks while
+ * it waits for the disk. */
 void sj_spool_aside_each(const char *root, sj_spool_aside_visit visit, void *context);
 
 #endif

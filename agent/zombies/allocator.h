@@ -26,9 +26,8 @@ typedef struct sj_allocator_files sj_allocator_files;
 
 /* Finds the allocator among the modules that a process has mapped. If several libraries define
  * malloc, chooses the one at the lowest address; the agent, which knows the loader's order,
- * verifies the choice.
- * `*files` is the cache; it is NULL at first. Blocks: takes milliseconds for files that are not
- * cached. */
+ * verifies the choice. `*files` is the cache; it is NULL at first. Blocks for milliseconds if files
+ * are not cached. */
 void sj_allocator_find(sj_allocator_files **files, pid_t pid, sj_allocator *found);
 
 /* Frees the cache. `files` may be NULL. */

@@ -10,7 +10,7 @@
 
 /* Adds the functions of a module that match a pattern (sj_zombie_guard.callers) to the region's
  * sites. Also reads a separate debug file. Does not add a site twice. The region has at most
- * SJ_ZOMBIE_SITES sites. Ignores files that cannot be read. Blocks: reads files. Not
+ * SJ_ZOMBIE_SITES sites. Ignores files that cannot be read. Blocks while it reads files. Not
  * thread-safe. */
 void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t bias,
                         const char *path);

@@ -29,7 +29,8 @@ typedef struct sj_heap_entry_plans {
  * `*plans` has not changed, but files may exist. `cache_directory` may be NULL.
  *
  * Returns SJ_EUNSUPPORTED if a needed entry is missing or cannot be patched; `*error` names it.
- * Also returns SJ_ENOMEM and errors of sj_plan_make. Blocks: about 50 ms if not cached. */
+ * Also returns SJ_ENOMEM and errors of sj_plan_make. Blocks for about 50 ms if the plan is not
+ * cached. */
 SJ_MUST_CHECK sj_status sj_heap_entry_plan(const sj_heap_entry_module *module,
                                            const char *cache_directory, const char *stem,
                                            sj_heap_entry_plans *plans, sj_error *error);

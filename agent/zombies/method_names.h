@@ -17,7 +17,7 @@ void sj_method_names_free(sj_method_names *names);
 
 /* Returns the name of the method whose code contains the module offset `offset` in the file at
  * `path`. Returns NULL if no method does, or if the file cannot be read. The name is borrowed until
- * the cache is freed. Blocks: reads a file at its first use. Not thread-safe. */
+ * the cache is freed. Blocks at the first use, while it reads a file. Not thread-safe. */
 const char *sj_method_names_find(sj_method_names *names, const char *path, uint64_t offset);
 
 #endif

@@ -233,7 +233,8 @@ static void name_type(const char *mangled, char name[NAME_BYTES])
     without_prefix(name, "typeinfo name for ");
 }
 
-/* A destructor may have left the table of a base, which has other and fewer functions. */
+/* Writes the name of the virtual function that was called. If a destructor may have left the table
+ * of a base, which has other and fewer functions, writes only the function's number. */
 static void name_virtual(const sj_frame_namer *namer, const sj_zombie_report *report,
                          bool is_own_table, char method[NAME_BYTES])
 {
@@ -378,8 +379,9 @@ static const char *objects_not_watched(const sj_zombie_region *region)
     return is_asked ? sj_zombie_refusal_text(refusal) : "";
 }
 
-/* A program without such objects is not reported as unwatched. If heap and objects are both wanted,
- * the heap's reason is returned. */
+/* Returns the reason why blocks or objects were not monitored. A program without Objective-C
+ * objects is not reported as unmonitored. If heap and objects are both wanted, returns the heap's
+ * reason. */
 static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
 {
     const char *heap = region->settings.one_in != 0 ? sj_zombie_refusal_text(refusal) : "";

@@ -22,32 +22,32 @@ typedef struct sj_zombies_options {
 SJ_MUST_CHECK sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies);
 
 /* Adds a process, before the agent maps its region. Creates the region if the settings need one. If
- * that fails, the process is not monitored, and this is reported. Blocks: up to about 100 ms when
- * the C library is planned for the first time. */
+ * that fails, the process is not monitored, and this is reported. Blocks for up to about 100 ms
+ * when it makes the patch plan of a C library for the first time. */
 void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name);
 
 /* Adds a process with the region that a killed recorder created for it. Ignores a missing or
  * damaged region. A report that the killed recorder was sending may be sent twice. */
 void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name);
 
-/* Changes the settings of all processes: how many allocations are guarded (none if `one_in` is 0),
- * what happens after a use, the limit of reports per minute, and the rules. Does not change the
- * number of blocks and the size of stacks in processes that are monitored already. Creates the
- * regions of other processes. Blocks like sj_zombies_join. */
+/* Changes the settings of all processes: the share of guarded allocations (none if `one_in` is 0),
+ * the reaction to a use, the limit of reports per minute, and the rules. A use is an access to
+ * freed memory. Does not change the number of blocks and the size of stacks in processes that are
+ * monitored already. Creates the regions of other processes. Blocks like sj_zombies_join. */
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 
 /* If memory is short for a process (pressure.h), asks its agent to halve the memory of freed blocks
  * at its next guarded allocation. If the agent has not done so since an earlier call, instead
- * writes the process to `idle`. Writes at most `capacity` processes. Returns the number of written
- * processes. */
+ * writes the process to `idle`. Writes at most `capacity` processes. Returns how many processes it
+ * has written. */
 size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity);
 
 /* Returns the reason why allocated bytes cannot be counted in a process although the settings ask
  * for it. Returns NULL if they are counted, or if the settings do not ask for it. */
 const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid);
 
-/* Sends all complete reports, checks the overhead budgets, and searches new modules for guard
- * sites. */
+/* Sends all complete reports, checks the overhead budgets, and searches new modules for the
+ * functions whose allocations are always guarded (guard_sites.h). */
 void sj_zombies_poll(sj_zombies *zombies);
 
 /* Sends the last reports of a process that has ended, and a summary. The summary says what was

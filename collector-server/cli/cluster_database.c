@@ -10,7 +10,7 @@
 
 static char temporary_folder[PATH_MAX / 2]; /* for the signal handler; one database per process */
 
-/* Async-signal-safe. */
+/* Removes the folder and the database in it. Async-signal-safe. */
 static void remove_folder(const char *folder)
 {
     static const char *const names[] = {"cluster.db", "cluster.db-wal", "cluster.db-shm",

@@ -221,8 +221,8 @@ static int print_result(sj_cluster_sql *sql, sqlite3 *result, bool is_cut)
     return print_engine(sql, code);
 }
 
-/* A query that clusters refuse has no parameters in its text for clusters, so it passes. Then
- * `fill_parameters` fails with the reason. */
+/* Checks that the query has all given parameters. A query that clusters refuse has no parameters in
+ * its text for clusters, so it passes. Then `fill_parameters` fails with the reason. */
 static int check_parameters(const sj_cluster_sql *sql)
 {
     char why[VALUE_BYTES];

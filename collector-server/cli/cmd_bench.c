@@ -200,7 +200,7 @@ typedef struct bench_result {
     spread time, cpu; /* nanoseconds */
     int64_t count;
     int64_t least_calls, most_calls; /* of one run */
-    int64_t lost_calls;              /* of all runs */
+    int64_t lost_calls;              /* sum over all runs */
 } bench_result;
 
 static int read_result(const bench_options *options, bench_result *result)

@@ -159,7 +159,8 @@ static void print_plan(const functions_options *options, const char *path,
     }
 }
 
-/* The caller has made a plan with this map: that fails if the map is not of this program. */
+/* Prints the symbols of data in the program's map file. The caller has made a plan with this map
+ * before, which fails if the map belongs to another program. */
 static int list_globals(const functions_options *options, const char *path)
 {
     sj_map_globals globals;

@@ -90,7 +90,7 @@ static sj_status read_record(const words *input, sj_error *error)
     return read_launch(input, error);
 }
 
-/* `prepare` has the words of `launch`, without the options for recording. */
+/* Reads the request `prepare`. It has the words of `launch`, without the options for recording. */
 static sj_status read_prepare(const words *input, sj_error *error)
 {
     static const sj_device_options none;

@@ -24,10 +24,10 @@ void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES]);
 void sj_process_command(pid_t pid, char command[SJ_COMMAND_LINE_BYTES]);
 
 /* Finds a process by its pid or by a name. The name may be its name in `ps`, the file name of its
- * program, or that of its command line's first word. Does not check whether a process with the pid
- * exists. A search by name skips the calling process. Fails with SJ_ENOTFOUND if no process has the
- * name. Fails with SJ_EINVAL if several processes have the name; the error lists them. Also fails
- * with SJ_EINVAL if the pid is not greater than 0 or is too large. */
+ * program, or the file name in its command line's first word. Does not check whether a process with
+ * the pid exists. A search by name skips the calling process. Fails with SJ_ENOTFOUND if no process
+ * has the name. Fails with SJ_EINVAL if several processes have the name; the error lists them. Also
+ * fails with SJ_EINVAL if the pid is not greater than 0 or is too large. */
 SJ_MUST_CHECK sj_status sj_process_find(const char *text, pid_t *pid, sj_error *error);
 
 /* Prints an error of sj_process_find. Returns SJ_EXIT_USAGE for SJ_EINVAL, else the exit code of

@@ -65,7 +65,8 @@ static void report_wait(sj_report_text *text, const sj_recording_progress *progr
     free(line);
 }
 
-/* A short wait is not shown: the embedded collector usually needs less than WAITING_NS. */
+/* Shows that frames wait for the collector. A short wait is not shown: the embedded collector
+ * usually needs less than WAITING_NS. */
 static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);

@@ -63,7 +63,7 @@ static bool find_functions(signature_check *check, const char *binary)
     return is_found && (status == SJ_OK || status == SJ_EFULL);
 }
 
-/* Returns the name of the parameter at `*at`, and its length. Moves `*at` behind the parameter.
+/* Returns the name of the parameter at `*at`, and its length. Moves `*at` past the parameter.
  * Returns NULL if the parameter has no name. */
 static const char *parse_name(const char **at, size_t *bytes)
 {

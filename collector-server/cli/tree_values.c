@@ -84,7 +84,8 @@ static sj_status put_in_map(sj_hash_map *map, uint64_t key, uint32_t sub, size_t
     return sj_hash_map_put(map, &entry);
 }
 
-/* Rows must be sorted by path_id: a caller has a lower path_id than its callees. */
+/* Adds the path of a row. Rows must be sorted by path_id: a caller has a lower path_id than its
+ * callees. */
 static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
 {
     const int64_t path_id = sqlite3_column_int64(row, 0);

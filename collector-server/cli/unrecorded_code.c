@@ -100,7 +100,8 @@ static void read_sums(sqlite3_stmt *row, code_search *search)
     search->generated_ns = sqlite3_column_int64(row, 1);
 }
 
-/* Rows come in the order of their times, the highest first. */
+/* Adds the time of a file's samples to the search. Rows come in the order of their times, the
+ * highest first. */
 static void read_file(sqlite3_stmt *row, code_search *search)
 {
     const char *path = (const char *)sqlite3_column_text(row, 0);

@@ -14,7 +14,7 @@ static int64_t at_least_0(int64_t ns)
     return ns > 0 ? ns : 0;
 }
 
-/* Appends a step. If the step overlaps the one before, appends only the part behind it: times are
+/* Appends a step. If the step overlaps the one before, appends only the part after it: times are
  * rounded, and a device may send wrong times. Skips a step without a valid length. */
 static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
 {

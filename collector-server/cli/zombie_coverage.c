@@ -56,7 +56,8 @@ double sj_zombie_coverage_percent(const sj_zombie_coverage *coverage)
                : 0;
 }
 
-/* "0" and "100" stand for none and all only. */
+/* Returns a share in percent as text. "0" means none and "100" means all; other shares are not
+ * rounded to these. */
 static const char *percent_text(int64_t part, int64_t whole, char text[16])
 {
     const double percent = 100.0 * (double)part / (double)whole;

@@ -154,7 +154,7 @@ static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int 
 {
     const size_t plain_bytes = pages->page.size;
     const size_t bound = ZSTD_compressBound(plain_bytes);
-    /* Compress into the space behind the plain page: the header precedes the compressed page, and
+    /* Compress into the space after the plain page: the header precedes the compressed page, and
      * contains its size. */
     uint8_t *space = sj_byte_buffer_add(&pages->page, bound);
     if (space == NULL) {

@@ -6,8 +6,8 @@
  * functions of a module are a range of ids, and other sessions may have entered other functions.
  *
  * Answers omit shards that are unreachable. All rows of a session are on one shard, so an answer
- * with rows of the session has all of them. If an answer has none, the session's row in
- * `sessions` tells whether the shard answers. */
+ * with rows of the session has all of them. If an answer has none, the session's row in `sessions`
+ * shows whether the shard answers. */
 #include "collector-server/forward/cluster_copy.h"
 
 #include "collector-server/forward/clickhouse.h"

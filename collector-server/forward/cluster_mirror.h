@@ -15,7 +15,7 @@ typedef struct sj_cluster_mirror sj_cluster_mirror;
  * on the network. Errors are those of sj_cluster_mirror_refresh. */
 SJ_MUST_CHECK sj_status sj_cluster_mirror_open(const sj_forward_options *cluster, const char *path,
                                                sj_cluster_mirror **mirror, sj_error *error);
-/* NULL is allowed. Does not remove the file. */
+/* Closes a mirror, which may be NULL. Does not remove the file. */
 void sj_cluster_mirror_close(sj_cluster_mirror *mirror);
 
 /* Copies sessions that are new, have changed, or were removed. Drops the sums of changed sessions.

@@ -16,11 +16,12 @@ typedef struct sj_forward_options {
     const char *password_file; /* file whose first line is the password; NULL: none */
     const char *ca_file;       /* certificates that https trusts; NULL: those of the system */
     const char *tables;        /* tables to send (forward_choice.h); NULL: all */
-    int64_t most_sessions;     /* a mirror lists this many of the newest sessions; 0: 100,000 */
-    const atomic_bool *stop;   /* set to cancel running requests; NULL: they cannot be cancelled */
-    size_t batch_bytes;        /* approximate maximum size of a batch in memory; 0: 16 MiB */
-    int64_t limit_ms;          /* time limit of a write, to which 1 s for each MB is added; 0: 90
-                                * s */
+    /* a mirror lists this many of the newest sessions; 0 means 100,000 */
+    int64_t most_sessions;
+    const atomic_bool *stop; /* set to cancel running requests; NULL: they cannot be cancelled */
+    size_t batch_bytes;      /* approximate maximum size of a batch in memory; 0 means 16 MiB */
+    /* time limit of a write, to which 1 s for each MB is added; 0 means 90 s */
+    int64_t limit_ms;
     /* Several forwarders can share the work: each session's uuid assigns it to one of `shares`
      * shares, and this forwarder sends only the sessions of number `share` (from 0). If `shares` is
      * 0, it sends all. */

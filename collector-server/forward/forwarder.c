@@ -2,8 +2,8 @@
  *
  * A batch has its own version, newer than any version of its sessions that the target or this
  * database knows. If a batch fails, or may have failed, readers never see its rows. Its rows in
- * `sessions` either never arrived or are older than those of the next attempt. A batch is therefore
- * retried from its beginning, and the lab does not need to know which rows arrived.
+ * `sessions` either never arrived or are older than the rows of the next attempt. A batch is
+ * therefore retried from its beginning, and the lab does not need to know which rows arrived.
  *
  * Rows are read in one transaction of the database and kept in memory (a few MB). A transaction
  * that waited for the network would keep the collector's write-ahead log from being reset. */

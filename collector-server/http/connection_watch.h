@@ -1,11 +1,11 @@
 /* Ends connections that make no progress. libmicrohttpd's own timeout only detects silence: a peer
  * that sends a byte now and then could stay connected for ever.
  *
- * If there are too many connections, each new one displaces an old one, so that a request such
- * as /healthz always gets a connection. It is the connection that has been sending its
- * request longest. If no connection sends a request, it is the one that has been reading its
- * response longest, and at last the oldest event stream. If an address has too many connections,
- * those of its connections that are not streams are displaced before all others. */
+ * If there are too many connections, each new one displaces an old one, so that a request such as
+ * /healthz always gets a connection. It is the connection that has been sending its request
+ * longest. If no connection sends a request, it is the one that has been reading its response
+ * longest, and at last the oldest event stream. If an address has too many connections, its
+ * connections that are not streams are displaced first. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 

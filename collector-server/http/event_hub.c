@@ -211,7 +211,7 @@ enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, const sj_request *requ
     return sj_reply_send(connection, MHD_HTTP_OK, response);
 }
 
-/* The caller holds the lock. */
+/* Resumes all suspended connections. The caller holds the lock. */
 static void resume_all(sj_event_hub *hub)
 {
     for (event_stream *stream = hub->streams; stream != NULL; stream = stream->next) {

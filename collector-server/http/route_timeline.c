@@ -27,7 +27,7 @@ enum {
 
 #define TIME_MAX_NS INT64_C(999999999999999999)
 
-/* Adds the call paths of the rows, and those of their callers, to the response. */
+/* Adds the call paths of the rows, and the call paths of their callers, to the response. */
 static sj_status add_paths(sqlite3 *database, json_t *body, sj_error *error)
 {
     size_t index;

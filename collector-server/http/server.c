@@ -230,8 +230,8 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
-/* libmicrohttpd calls this with the headers, then with each piece of the body, then without a
- * piece. It calls once more when a suspended connection resumes. */
+/* Handles a request. libmicrohttpd calls it with the headers, then with each piece of the body,
+ * then without a piece. It calls once more when a suspended connection resumes. */
 static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
                                       const char *upload, size_t *upload_size,

@@ -89,7 +89,7 @@ static sj_status read_arguments(event_reader *reader)
     return SJ_OK;
 }
 
-/* Reads the value of a member. The scan stands on its key. */
+/* Reads the value of a member. The scan is at its key. */
 static sj_status read_member(event_reader *reader)
 {
     static const char *const keys[] = {"name", "ph", "ts", "dur", "pid", "tid", "args"};
@@ -185,7 +185,7 @@ static sj_status add_call(event_reader *reader)
                                : add_interval(reader, thread, function);
 }
 
-/* Reads one event. The scan stands on its first token. */
+/* Reads one event. The scan is at its first token. */
 static sj_status read_event(event_reader *reader)
 {
     sj_json_scan *scan = reader->scan;

@@ -10,7 +10,7 @@ typedef struct digits {
     int point; /* number of digits before the point */
 } digits;
 
-/* Reads the digits before and behind the point. Returns the length of the text that it read, or 0
+/* Reads the digits before and after the point. Returns the length of the text that it read, or 0
  * if there is no digit, or too many. */
 static size_t read_digits(const char *text, size_t size, digits *read)
 {

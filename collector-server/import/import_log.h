@@ -89,8 +89,8 @@ typedef struct sj_import_log {
     size_t run_intervals;      /* whole calls that are sorted in memory; 0: about a million */
     int64_t first_ns, last_ns; /* valid if record_count is not 0 */
     uint64_t record_count;
-    uint64_t samples;         /* of all paths */
-    uint64_t weight;          /* of all paths */
+    uint64_t samples;         /* sum over all paths */
+    uint64_t weight;          /* sum over all paths */
     uint64_t unmatched_exits; /* exits without an open call, which are left out */
     uint64_t late_records;    /* entries and exits that were given the later time before them */
 } sj_import_log;

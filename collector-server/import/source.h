@@ -17,7 +17,7 @@ typedef struct sj_source {
     const char *path; /* borrowed; for messages */
     sj_error *error;  /* borrowed */
     uint64_t offset;  /* of `bytes` in the file */
-    uint64_t hash[2]; /* of all bytes before `bytes` */
+    uint64_t hash[2]; /* hash of all bytes before `bytes` */
     size_t at, size;
     uint8_t bytes[SJ_SOURCE_BYTES];
 } sj_source;

@@ -1,6 +1,6 @@
 /* speedscope: the file format of speedscope.app. A profile of the type `evented` has the calls of
- * one thread, one of the type `sampled` has stacks. The frames (functions) may come before or
- * behind the profiles. */
+ * one thread, one of the type `sampled` has stacks. The frames (functions) may come before or after
+ * the profiles. */
 #include "collector-server/import/importer.h"
 #include "collector-server/import/json_scan.h"
 #include "proto/base/array.h"
@@ -23,7 +23,7 @@ typedef struct file_reader {
     int64_t profile;     /* number of the profile, from 1 */
     uint32_t thread;
     bool has_thread;
-    int shift; /* digits from the profile's unit to ns; -1: the unit is not a time */
+    int shift; /* power of ten that converts the profile's unit to ns; -1: the unit is not a time */
     bool has_unit, used_unit;
     uint32_t *open; /* frames of the open calls */
     size_t open_count, open_capacity;
@@ -159,7 +159,7 @@ static sj_status add_event(file_reader *reader, char type, size_t frame, int64_t
     return sj_import_log_leave(reader->log, reader->thread, at_ns, false);
 }
 
-/* Reads one event. The scan stands on its first token. */
+/* Reads one event. The scan is at its first token. */
 static sj_status read_event(file_reader *reader)
 {
     sj_json_scan *scan = reader->scan;

@@ -43,7 +43,7 @@ typedef struct sj_uftrace {
     sj_import_log *log;
     sj_source *source; /* reused for each file */
     sj_error *error;
-    uint64_t hash[2]; /* of all files */
+    uint64_t hash[2]; /* hash of all files */
     sj_uftrace_module *modules;
     size_t module_count, module_capacity;
     sj_uftrace_session *sessions;

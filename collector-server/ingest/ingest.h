@@ -19,11 +19,12 @@ typedef struct sj_ingest sj_ingest;
 typedef struct sj_ingest_options {
     const char *const *urls; /* inproc://, ipc://, tcp://, tls+tcp:// */
     size_t url_count;
-    size_t queue_bytes;   /* maximum size of the queue; 0: 64 MB. While it is full, nothing is
-                           * received, so senders wait. */
-    uint32_t window;      /* maximum number of unacknowledged frames per sender, at most 48; 0:
-                           * 16 */
-    uint32_t watchdog_ms; /* pause between two pings of all addresses; 0: 10 s */
+    /* maximum size of the queue; 0 means 64 MB. While it is full, nothing is received, so senders
+     * wait. */
+    size_t queue_bytes;
+    /* maximum number of unacknowledged frames per sender, at most 48; 0 means 16 */
+    uint32_t window;
+    uint32_t watchdog_ms; /* pause between two pings of all addresses; 0 means 10 s */
     /* If a batch was refused and no batch has come for this time, the store is checked again. 0: a
      * minute. */
     uint32_t recheck_ms;

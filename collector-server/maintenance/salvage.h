@@ -13,8 +13,9 @@ typedef struct sj_salvaged_table {
     /* number of saved rows that were dropped, because they belonged to a lost row */
     int64_t dropped;
     int64_t substitutes; /* number of rows that replace lost ones */
-    bool is_unknown;     /* more rows may be missing, because no index tells how many there were,
-                          * or the table has other columns */
+    /* more rows may be missing, because no index shows how many there were, or the table has other
+     * columns */
+    bool is_unknown;
 } sj_salvaged_table;
 
 typedef struct sj_salvaged {

@@ -6,9 +6,9 @@
  * pages. Ranges are halved in the order in which they were found, so the widest come first.
  * After MOST_FAILURES failed reads, the rest counts as lost.
  *
- * If the first or the last page is damaged, an index of the table tells the least and the
- * greatest key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after
- * the last known key. In a column that is not the last one, which holds an owner's id, they end
+ * If the first or the last page is damaged, an index of the table gives the least and the greatest
+ * key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after the last
+ * known key. In a column that is not the last one, which holds an owner's id, they end
  * GUESSED_OWNERS after it.
  *
  * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the

@@ -67,7 +67,8 @@ static sj_status add_function(void *digest, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Checks the digest of a module's functions against their names from the device. */
+/* Compares a module's stored digest with the digest of its functions: offsets, sizes, and the
+ * symbols that the device sent. */
 static sj_status check_digest(void *context, sqlite3_stmt *row)
 {
     const check_run *run = context;
@@ -97,8 +98,8 @@ static const char *const measured[] = {
     "sessions", "threads",        "streams", "call_paths", "call_edges",     "slow_calls",
     "timeline", "function_stats", "gaps",    "profiles",   "filtered_calls", "call_costs"};
 
-/* Runs a query about session ?1. Returns SJ_EINVAL if it has a row, or a number that SQLite cannot
- * compute with. */
+/* Runs a query about session ?1. Returns SJ_EINVAL if the result has a row, or if SQLite fails on a
+ * number, for example by an overflow. */
 static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, const char *what,
                      sj_error *error)
 {
@@ -119,8 +120,9 @@ static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, con
     return status;
 }
 
-/* Adds conditions to `sql` that are true if a column has numbers out of range: beyond 62 bits.
- * Counts and own times must also not be negative, nor have a sum beyond 62 bits. */
+/* Adds conditions to `sql` that are true if a column has numbers out of range: beyond 62 bits. If
+ * `is_sum` (counts and self times), numbers must also not be negative, and their sum must fit in 62
+ * bits. */
 static void add_column(sqlite3_str *sql, const char *column, bool is_sum)
 {
     sqlite3_str_appendf(sql, " OR max(\"%w\") > 1 << 62 OR min(\"%w\") < -(1 << 62)", column,

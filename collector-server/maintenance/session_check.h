@@ -13,8 +13,8 @@
 /* Checks a session of the schema `source`, which is attached to `database` and contains plain
  * tables: its rows, and the bytes of its unmarked blocks. Blocks without bytes pass. Numbers that
  * pass can be added and shifted without overflow. Reports each checked block to `work`. Returns
- * SJ_EINVAL and a message if the session is inconsistent; SJ_EIO, SJ_ECORRUPT or SJ_ENOMEM.
- * Blocking: reads all rows and decodes all blocks of the session. */
+ * SJ_EINVAL and a message if the session is inconsistent; SJ_EIO, SJ_ECORRUPT or SJ_ENOMEM. Blocks
+ * while it reads all rows and decodes all blocks of the session. */
 SJ_MUST_CHECK sj_status sj_session_check(sqlite3 *database, int64_t session_id,
                                          sj_progress_work work, sj_error *error);
 

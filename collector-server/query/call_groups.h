@@ -27,7 +27,7 @@ typedef enum sj_group_key {
 
 enum {
     SJ_GROUPS_MAX = 1 << 19,
-    SJ_GROUPS_MAX_HISTOGRAM_BYTES = 256 << 20 /* of all groups together */
+    SJ_GROUPS_MAX_HISTOGRAM_BYTES = 256 << 20 /* limit for all groups together */
 };
 
 typedef struct sj_call_group {
@@ -44,7 +44,7 @@ typedef struct sj_call_groups {
     size_t count, capacity;
     uint32_t *slots; /* hash table: number of a group + 1; 0: free */
     size_t slot_count;
-    size_t histogram_bytes; /* of all groups together */
+    size_t histogram_bytes; /* sum over all groups */
 } sj_call_groups;
 
 /* Writes the number of the group with these keys. Adds the group if it is new. Fails with

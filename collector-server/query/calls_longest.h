@@ -49,7 +49,8 @@ typedef struct sj_calls_longest {
     size_t blocks;    /* number of blocks for the next pass; 0: no further pass */
     int64_t given_ns; /* passes have returned all calls that are at least this long */
     size_t max_rows;  /* SJ_LONGEST_MAX_ROWS; less in tests */
-    char *plan;       /* this and `arguments`: copies of those of the source, for `remaining` */
+    /* `plan` and `arguments` are copies of the source's members, for `remaining` */
+    char *plan;
     sqlite3_value **arguments;
     sqlite3_stmt
         *remaining; /* the rows that SQLite sorts; columns by `positions`; NULL: none yet */

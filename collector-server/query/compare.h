@@ -43,9 +43,10 @@ const char *sj_compare_verdict_name(sj_compare_verdict verdict, sj_compare_of of
 
 typedef struct sj_compare_options {
     sj_compare_of of;
-    /* smallest change of interest, as share of the row's time, CPU time or bytes; 0: 0.02 */
+    /* smallest change of interest, as share of the row's time, CPU time or bytes; 0 means 0.02 */
     double least_effect;
-    /* rows with a smaller share of all self time, CPU time or bytes are not judged; 0: 0.005 */
+    /* rows with a smaller share of all self time, CPU time or bytes are not judged; 0 means 0.005
+     */
     double least_share;
     bool tree; /* rows are call paths instead of functions */
 } sj_compare_options;

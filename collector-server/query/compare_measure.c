@@ -106,7 +106,7 @@ typedef struct measured_path {
     int64_t path_id;
     uint32_t row;
     double self_ns;
-    double typical_ns; /* total time, minus that of the callees added so far */
+    double typical_ns; /* total time, minus the time of the callees added so far */
 } measured_path;
 
 typedef struct path_list {

@@ -21,7 +21,8 @@ static void end_range(file_lines *file)
     file->first_missing = 0;
 }
 
-/* A range of lines that were not entered may include lines without code, which have no rows. */
+/* Counts a line, and extends or ends the current range of lines that were not entered. A range may
+ * include lines without code, which have no rows. */
 static void count_line(file_lines *file, int64_t line, bool is_known, bool is_entered)
 {
     file->row.lines++;

@@ -48,8 +48,8 @@ static void release(void *held)
     sqlite3_free(function);
 }
 
-/* Returns the width or precision at `*at`, and moves `*at` behind it. A '*' takes the next
- * argument, cut to an int as SQLite does. */
+/* Returns the width or precision at `*at`, and moves `*at` past it. A '*' takes the next argument,
+ * cut to an int as SQLite does. */
 static int64_t read_count(const char **at, sqlite3_value **values, int count, int *used)
 {
     if (**at == '*') {

@@ -128,7 +128,8 @@ static void *append_copy(uint8_t **space, const void *items, size_t bytes)
     return copied;
 }
 
-/* The last array has 4-byte elements, the other arrays have 8-byte elements. So all are aligned. */
+/* Returns a copy of the sums, or NULL if out of memory. The arrays follow the entry. The last one
+ * has 4-byte elements, the others have 8-byte elements, so all are aligned. */
 static cache_entry *copy_sums(const sj_block_sums *sums)
 {
     const size_t frames = sums->frame_count * sizeof(*sums->frames);

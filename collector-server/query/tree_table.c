@@ -4,9 +4,10 @@
  * call_tree and flame read the table call_paths. call_tree sorts siblings by total time, largest
  * first. flame sorts siblings by function name, for drawing. `left_ns` is the start of a path on an
  * axis as long as the session's total time. `open_calls` counts calls that had not ended when their
- * stream ended; `calls` includes an open call if its end is known. A folded rare path has only its
- * direct caller. call_tree shows rare paths below roots named "CALLER (rare paths)". flame omits
- * them; their time stays in the totals of their callers.
+ * stream ended; `calls` includes such a call if the time of its end is known. If a session has too
+ * many paths, its rarest are folded: of such a path, only the last function and its direct caller
+ * are known. call_tree shows rare paths below roots named "CALLER (rare paths)". flame omits them;
+ * their time stays in the totals of their callers.
  *
  * The optional arguments after the session are JSON arrays. `selection` is an array of [stream_id,
  * from_ns, to_ns]. The tree then has only the calls that began in one of these windows, and the
@@ -210,8 +211,8 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
     return result;
 }
 
-/* Subtracting the callees made the self time negative for open calls and callers that are not
- * selected, because their own duration is missing. */
+/* Sets negative self times to 0. They arise where the time of callees was subtracted but the
+ * caller's own duration is missing: open calls, and callers that are not selected. */
 static void clamp_self_times(tree_cursor *cursor)
 {
     for (size_t i = 0; i < cursor->tree.count; i++) {
@@ -327,8 +328,8 @@ static int compare_names(const void *left, const void *right)
 }
 
 /* Links every row to its parent and sorts siblings. The root becomes the parent if the parent is
- * missing, or if the parent does not come before the row, which would make a loop. By name, omits
- * rare paths. */
+ * missing, or if the parent does not come before the row, which would make a loop. If `by_name`,
+ * omits rare paths. */
 static int link_rows(tree_cursor *cursor, bool by_name)
 {
     for (size_t i = 0; i < cursor->tree.count; ++i) {
@@ -494,7 +495,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Gives NULL if the cost was not measured. */
+/* Returns the value of a cost column to SQLite; NULL if the cost was not measured. */
 static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
 {
     static const uint8_t places[] = {

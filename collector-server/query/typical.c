@@ -13,7 +13,8 @@ typedef struct body_sums {
     double tail_count, tail; /* disturbed calls; sum of the middles of their bins in ticks */
 } body_sums;
 
-/* A call is undisturbed if its bin begins at `limit` ticks or below. */
+/* Adds a histogram's undisturbed calls to one group of sums, and its other calls to the sums of the
+ * tail. A call is undisturbed if its bin begins at `limit` ticks or below. */
 static void add_up(const sj_histogram *histogram, double limit, body_sums *sums)
 {
     for (uint32_t octave = 0; octave < histogram->octave_count; ++octave) {

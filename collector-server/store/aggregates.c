@@ -117,8 +117,8 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
                   .freed_bytes = costs.known[5], .allocated_self_bytes = costs.known[6]);
 }
 
-/* The standard errors before and after the graph was loaded are independent, so they add in
- * squares. */
+/* Stores the estimate of a function's times. The standard errors before and after the graph was
+ * loaded are independent, so their squares are added. */
 static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_estimate *estimate)
 {
     int64_t function_id = 0;

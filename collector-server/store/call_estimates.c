@@ -51,7 +51,7 @@ size_t sj_call_estimates_bytes(const sj_call_estimates *estimates)
                      estimates->stored_capacity * sizeof(*estimates->stored);
 }
 
-/* Allocates the entries up to that of a function. Its number is below COUNTED_FUNCTIONS. */
+/* Allocates the entries of all functions up to this one. Its number is below COUNTED_FUNCTIONS. */
 static sj_status hold(sj_call_estimates *estimates, uint32_t function)
 {
     if (function < estimates->function_count) {

@@ -21,10 +21,11 @@ typedef enum sj_database_mode {
 
 /* Opens a store and sets its pragmas. A writer migrates an older schema in one transaction.
  *
- * Errors: SJ_ENOTFOUND if the file does not exist. SJ_EINVAL if `path` is empty or not a regular
- * file. SJ_ECORRUPT if it is not a Sojourn store. SJ_EUNSUPPORTED if a development version
- * before 0.1.0 wrote it. SJ_EVERSION if a newer Sojourn wrote it, or if a reader meets an older
- * schema, which a writer must migrate first. SJ_EFULL, SJ_EAGAIN, SJ_ENOMEM or SJ_EIO.
+ * Returns SJ_ENOTFOUND if the file does not exist. Returns SJ_EINVAL if `path` is empty or not a
+ * regular file. Returns SJ_ECORRUPT if it is not a Sojourn store. Returns SJ_EUNSUPPORTED if a
+ * development version before 0.1.0 wrote it. Returns SJ_EVERSION if a newer Sojourn wrote it, or if
+ * a reader meets an older schema, which a writer must migrate first. Returns SJ_EFULL, SJ_EAGAIN,
+ * SJ_ENOMEM or SJ_EIO.
  *
  * A writer first renames a log that belongs to another file (foreign_log.h).
  *

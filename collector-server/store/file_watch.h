@@ -16,7 +16,7 @@
 enum { SJ_FILE_WATCH_HEADER_BYTES = 100, SJ_FILE_WATCH_LOG_WORDS = 4 };
 
 typedef struct sj_file_watch {
-    bool is_known;       /* the fields below are those of the last check */
+    bool is_known;       /* the last check has set the fields below */
     bool is_overwritten; /* set once an overwrite was found, and never cleared */
     uint8_t header[SJ_FILE_WATCH_HEADER_BYTES];
     int64_t file_bytes;

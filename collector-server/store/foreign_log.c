@@ -6,7 +6,7 @@
  * the file belongs to the log if its first bytes are the noted ones, or those of such a frame.
  *
  * A log that another program began has no note. Then the file must at least be a database with a
- * log, with the log's page size, and its change counter must be near those of the frames.
+ * log, with the log's page size, and its change counter must be near the frames' change counters.
  *
  * The judgement needs an exclusive lock, which SQLite does not grant while another connection of
  * any process has the file open. The file is opened by SQLite's VFS, because closing another

@@ -16,7 +16,8 @@ static uint32_t function_at(const sj_block *block, size_t event)
     return symbol == 0 ? SJ_EVENT_LEAVE : block->functions[symbol - 1];
 }
 
-/* Compares the endings of the events of `repeat` with those of `stored` from event `first` on. */
+/* Compares the endings of the events of `repeat` with the endings of `stored` from event `first`
+ * on. */
 static bool has_same_endings(const sj_block *stored, size_t first, const sj_block *repeat)
 {
     size_t at = 0;
@@ -35,8 +36,8 @@ static bool has_same_endings(const sj_block *stored, size_t first, const sj_bloc
             stored->endings[at].event >= first + repeat->header.event_count);
 }
 
-/* Times are stored in steps from the first event of a block. So a block with another border may
- * round a time to the neighbouring step. */
+/* True if two times are equal or less than a step apart. Times are stored in steps from the first
+ * event of a block, so a block with another first event may round a time to the next step. */
 static bool is_same_time(uint64_t left, uint64_t right, uint64_t step)
 {
     const uint64_t apart = left > right ? left - right : right - left;
@@ -94,7 +95,7 @@ static bool has_same_events(const sj_block *stored, const sj_block *repeat)
     return has_same_endings(stored, first, repeat);
 }
 
-/* DEEP_FRAMES blocks have no events: compare their frames. */
+/* True if two DEEP_FRAMES blocks have the same frames. They have no events to compare. */
 static bool has_same_frames(const sj_block *stored, const sj_block *repeat)
 {
     if (stored->frame_count != repeat->frame_count) {

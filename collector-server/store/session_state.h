@@ -33,7 +33,7 @@ typedef struct sj_stream_state {
     int64_t last_leave_ns;
     uint32_t max_depth;
     /* Range of the finest timeline steps that changed since the coarser steps were computed.
-     * steps_end is behind the last of them; 0: none changed. */
+     * steps_end is after the last of them; 0: none changed. */
     uint64_t first_step, steps_end;
 } sj_stream_state;
 

@@ -202,7 +202,8 @@ static bool is_printed(const struct option *option)
     return true;
 }
 
-/* wanted NULL: prints all given options. Else prints `wanted` as a comment unless it was given. */
+/* If `wanted` is NULL, prints all given options. Otherwise prints `wanted` as a comment, unless it
+ * was given. */
 static void print_given(const sj_config_file *config, const struct option *options,
                         const struct option *wanted, FILE *output)
 {

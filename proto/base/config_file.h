@@ -30,10 +30,10 @@ typedef struct sj_config_file {
 
 /* Finds `--config FILE` or `--config=FILE` in `argv`, reads that file, and makes an argument list
  * of its lines and `argv`. Without --config, the list is `argv`. `argv` must live as long as
- * `config`. Call sj_config_file_deinit, also after an error. Errors name file and line. SJ_EINVAL:
- * a line is not an option, or lacks the value that `options` demand; the file has a zero byte; or
- * --config has no file. SJ_EIO: the file cannot be read. SJ_ELIMIT: it has more than
- * SJ_CONFIG_MAX_BYTES. SJ_ENOMEM. */
+ * `config`. Call sj_config_file_deinit, also after an error. Errors name file and line. Returns
+ * SJ_EINVAL if a line is not an option, or lacks the value that `options` demand; the file has a
+ * zero byte; or --config has no file. Returns SJ_EIO if the file cannot be read. Returns SJ_ELIMIT
+ * if it has more than SJ_CONFIG_MAX_BYTES. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_config_file_read(int argc, char **argv, const struct option *options,
                                             sj_config_file *config, sj_error *error);
 void sj_config_file_deinit(sj_config_file *config);

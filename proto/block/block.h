@@ -93,7 +93,7 @@ typedef enum sj_call_flag {
     SJ_CALL_GAP = 1 << 1, /* a gap lies within the call: callees and self time are incomplete */
     SJ_CALL_UNCERTAIN_DEPTH = 1 << 2, /* entered after a gap, while the open calls were unknown */
     SJ_CALL_WAITED = 1 << 3,          /* the thread waited for the drain during the call */
-    /* No clock was read at its entry or its exit. Its times are estimates between those of its
+    /* No clock was read at its entry or its exit. Its times are estimates between the times of its
      * timed neighbours; nothing is missing. */
     SJ_CALL_UNTIMED = 1 << 4
 } sj_call_flag;

@@ -93,13 +93,14 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
-/* The key of a dictionary entry: a function and how it was entered. */
+/* Returns the key of a dictionary entry: a function and how it was entered. */
 static inline uint64_t entry_of(const sj_event *event)
 {
     return (uint64_t)event->tail_call << 32 | event->function;
 }
 
-/* Function ids are dense, so the home slot of nearly every entry is free. */
+/* Returns the slot at which the search for an entry begins. Function ids are dense, so the home
+ * slot of nearly every entry is free. */
 static inline uint32_t home_slot(uint64_t entry)
 {
     return ((uint32_t)entry + (uint32_t)(entry >> 32) * (FUNCTION_SLOTS / 8 - 1)) &
@@ -113,7 +114,8 @@ static uint32_t next_slot(uint64_t entry)
     return (uint32_t)((entry * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - FUNCTION_SLOT_BITS));
 }
 
-/* LEAVE gets a slot like any entry, so that the lookup needs no branch on the kind of event. */
+/* Empties the dictionary and adds LEAVE. LEAVE gets a slot like any entry, so that the lookup needs
+ * no branch on the kind of event. */
 static void begin_dictionary(sj_block_encoder *encoder)
 {
     encoder->first_stamp += encoder->function_count + 1;

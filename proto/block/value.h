@@ -115,7 +115,7 @@ enum {
     SJ_PLACE_MOST_WORDS = 191, /* highest number of words after SJ_PLACE_WORDS */
     /* after SJ_PLACE_WORDS: SJ_PLACE_SRET_WORDS + n records n words of a result in memory (sret).
      * The probe saves the caller's address for it at the entry. If n is 0, the kind of the next
-     * place tells how to find the text there. */
+     * place says how to find the text there. */
     SJ_PLACE_SRET_WORDS = 192,
     SJ_PLACE_SRET_MOST = 239,
     /* after SJ_PLACE_WORDS: SJ_PLACE_OWN_WORDS + n records n words of the place itself. They are on

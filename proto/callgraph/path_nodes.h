@@ -77,8 +77,9 @@ static inline bool sj_path_node_is(const sj_path_line *node, uint32_t parent, ui
     return node->parent == parent && node->function == function && !node->rare;
 }
 
-/* The search for a path begins at the slot of `table` that sj_path_home returns. The number of the
- * slot is the sum of two hashes: one of the parent, one of the function. */
+/* Returns the parent's part of a path's hash. The search for a path begins at the slot of `table`
+ * that sj_path_home returns. The number of that slot is the sum of two hashes: one of the parent,
+ * one of the function. */
 static inline uint32_t sj_path_parent_hash(uint32_t parent)
 {
     return parent * UINT32_C(0x7f4a7c15);

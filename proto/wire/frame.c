@@ -4,7 +4,7 @@
 
 enum { CRC_AT = 16 };
 
-/* The checksum covers the whole frame except its own four bytes. */
+/* Returns the checksum of a frame. It covers the whole frame except its own four bytes. */
 static uint32_t crc_of_frame(const uint8_t *frame, size_t frame_bytes)
 {
     const uint32_t crc = sj_crc32c(0, frame, CRC_AT);

@@ -68,7 +68,8 @@ static sj_status start_recorder(const char *arena_name, const sj_link_welcome *w
     return SJ_OK;
 }
 
-/* The first conversation of a process. Takes the loader's lock. */
+/* Joins the session: has the process's first conversation with the recorder, and starts recording.
+ * Takes the loader's lock. */
 static sj_status join(sj_link *link, sj_link_occasion occasion)
 {
     sj_link_welcome welcome;
@@ -82,9 +83,9 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     return sj_conversation_finish(link);
 }
 
-/* The first conversation of a forked child, which has its parent's patches already. Takes only
- * locks that fork resets: another thread of the parent may have held the loader's lock, which the
- * child would never get. */
+/* Joins the session in a forked child, which has its parent's patches already. Takes only locks
+ * that fork resets: another thread of the parent may have held the loader's lock, which the child
+ * would never get. */
 static sj_status rejoin(sj_link *link)
 {
     sj_link_welcome welcome;

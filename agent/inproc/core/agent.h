@@ -50,8 +50,8 @@ void sojourn_agent_unbind(void);
  * sojourn_agent_detach, in a thread that does not hold a lock of the C library. */
 void sojourn_agent_unregister(void);
 
-/* The loader calls it, under its lock, before it initialises a module whose initialisation has been
- * redirected to the agent (sj_arch_init_entry). */
+/* Called by the loader, under its lock, before it initialises a module whose initialisation has
+ * been redirected to the agent (sj_arch_init_entry). */
 void sj_agent_on_initialisation(void);
 
 #endif

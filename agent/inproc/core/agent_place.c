@@ -48,7 +48,7 @@ typedef struct agent_walk {
     sj_native_module agent;
     uint64_t registers[SJ_NATIVE_REGISTERS];
     uint64_t *saved_registers; /* space for registers; NULL: none */
-    bool is_behind;            /* the program counter is behind a call */
+    bool is_behind;            /* the program counter follows a call */
     bool is_placed;            /* the program counter is the program's */
     uint64_t function;         /* the agent's function that was left last */
 } agent_walk;
@@ -88,7 +88,8 @@ static bool leave_frame(agent_walk *walk)
     return has_left;
 }
 
-/* Changes the registers behind a dispatched call to those at its target's first instruction. */
+/* Changes the registers at the return of a dispatched call to those at its target's first
+ * instruction. */
 static void enter_target(agent_walk *walk)
 {
     const uint64_t record = walk->registers[SJ_NATIVE_RECORD];
@@ -98,7 +99,7 @@ static void enter_target(agent_walk *walk)
     walk->is_placed = true;
 }
 
-/* Changes the registers to those behind the call that returns. The block of the thunk begins with
+/* Changes the registers to those after the call that returns. The block of the thunk begins with
  * the call of a target. */
 static bool leave_thunk(agent_walk *walk)
 {

@@ -18,23 +18,24 @@ void sj_arch_init_entry(void);
 void sj_arch_exec_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_exec_resume;
 
-/* They run before the system call execveat in libc's execveat and fexecve. They call
+/* Gates that run before the system call execveat in libc's execveat and fexecve. They call
  * sj_exec_try_at, then continue at sj_arch_execveat_resume or sj_arch_fexecve_resume. */
 void sj_arch_execveat_entry(void);
 void sj_arch_fexecve_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_execveat_resume;
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_fexecve_resume;
 
-/* They run before the system call in libc's prctl and syscall. They call sj_filters_on_call with
- * its number and first arguments. If that allows the call, they continue at the call, at
- * sj_arch_prctl_resume or sj_arch_syscall_resume. Otherwise they continue behind it with EINVAL. */
+/* Gates that run before the system call in libc's prctl and syscall. They call sj_filters_on_call
+ * with the call's number and first arguments. If that allows the call, they continue at the call,
+ * at sj_arch_prctl_resume or sj_arch_syscall_resume. Otherwise they continue after it with EINVAL.
+ */
 void sj_arch_prctl_entry(void);
 void sj_arch_syscall_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prctl_resume;
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_syscall_resume;
 
-/* They run before the system call in libc's setrlimit and prlimit. They call sj_limits_on_change,
- * then continue at sj_arch_setrlimit_resume or sj_arch_prlimit_resume. */
+/* Gates that run before the system call in libc's setrlimit and prlimit. They call
+ * sj_limits_on_change, then continue at sj_arch_setrlimit_resume or sj_arch_prlimit_resume. */
 void sj_arch_setrlimit_entry(void);
 void sj_arch_prlimit_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_setrlimit_resume;
@@ -48,8 +49,8 @@ enum { SJ_SIGNAL_GATES = 8, SJ_SIGNAL_GATE_BYTES = 16 };
 void sj_arch_signal_gates(void);
 void sj_arch_signal_return(void);
 
-/* Replaces libc's system call rt_sigaction. Calls sj_signals_change, then continues behind the
- * call, at sj_arch_action_resume. */
+/* Replaces libc's system call rt_sigaction. Calls sj_signals_change, then continues after the call,
+ * at sj_arch_action_resume. */
 void sj_arch_action_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_action_resume;
 

@@ -20,7 +20,8 @@ static void prepare(void)
     atomic_fetch_add(&state->changing, 1);
 }
 
-/* A forked child has the tables of its parent, which tracers have read already. */
+/* Starts the heap guard in a forked child. The child has the tables of its parent, which tracers
+ * have read already. */
 static void rejoin(void)
 {
     sj_heap_guard_rejoin(sojourn_agent_state.runtime_directory, sj_conversation_zombies_name());

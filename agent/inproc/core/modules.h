@@ -78,7 +78,8 @@ void sj_modules_publish(sj_agent_state *state);
  * the stubs. Takes no lock. */
 void sj_modules_forget_all(void);
 
-/* Called instead of the loader's debug hook, under the loader's lock. */
+/* Hooks modules that were loaded, when the loader reports that its list is complete. Called instead
+ * of the loader's debug hook, under the loader's lock. */
 void sj_modules_on_loader_event(void);
 
 /* Binds the deferred imports (sj_library_calls_defer). The loader is about to initialise one of

@@ -24,7 +24,7 @@ void sj_signals_adopt(void);
  * handlers still return through the agent. Thread-safe; takes no lock. */
 void sj_signals_leave(void);
 
-/* Call it in a forked child. */
+/* Makes the gates serve the child of a fork. Call it in each forked child. */
 void sj_signals_after_fork(void);
 
 /* The assembly calls these functions (arch/<machine>/signals.S). All are async-signal-safe.

@@ -64,7 +64,8 @@ static int64_t next_distance(uint64_t one_in)
     return sj_sampling_distance((uint32_t)next_random(), one_in);
 }
 
-/* The overhead budget may have increased the distance by a power of two. */
+/* Returns the mean distance of sampled allocations. The overhead budget may have increased it by a
+ * power of two. */
 static uint64_t one_in_now(const sj_zombie_region *region)
 {
     return (uint64_t)region->settings.one_in
@@ -95,7 +96,8 @@ static void count_unnamed(void)
     }
 }
 
-/* Used while the policy has every allocation checked. */
+/* True if an allocation is guarded, while the policy has every allocation checked: each sampled
+ * allocation, and those that the policy names by size or caller. */
 static bool is_named_or_sampled(const sj_zombie_region *region, size_t bytes, uint64_t site)
 {
     const uint64_t one_in = one_in_now(region);

@@ -114,7 +114,8 @@ static void *count_calloc(size_t count, size_t bytes)
     return count_new(block);
 }
 
-/* REST is a tail call, so its functions find the return address without sj_counted_site. */
+/* Counts a free, then frees the block. REST is a tail call, so its functions find the return
+ * address without sj_counted_site. */
 static void count_free(void *block)
 {
     count_freed(block);

@@ -242,7 +242,7 @@ void sj_pool_resume(void)
     }
 }
 
-/* The calling thread owns the slot. */
+/* Drops the saved content of a slot's block. The calling thread owns the slot. */
 static void drop_content(sj_pool_slot *slot)
 {
     if (slot->held_bytes != 0) {
@@ -547,7 +547,8 @@ bool sj_guard_name_object(void *object, const char *class_name, const void *clas
     return true;
 }
 
-/* Another thread may reuse the slot as soon as it is in the queue. */
+/* Makes a freed block inaccessible, or leaves it open if that is not possible. Call it before the
+ * slot is in the queue, because another thread may reuse the slot from then on. */
 static void close_block(sj_pool_slot *slot, uint64_t page)
 {
     const uint64_t bytes = bytes_of_pages(slot);

@@ -66,7 +66,7 @@ static bool is_on_known_stack(uint64_t sp)
     return sp >= stack_range.low && sp < stack_range.high;
 }
 
-/* A plain loop, so that the compiler does not call memcpy. */
+/* Copies words in a plain loop, so that the compiler does not call memcpy. */
 static inline void copy_words(void *target, const void *source, uint64_t bytes)
 {
     uint64_t *to = target;

@@ -114,7 +114,7 @@ void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
                                   const sj_tail_call_entry *entry);
 
 /* Emits a tail-call entry. The code records the exit and the function's entry with one clock
- * reading, and continues behind the stub's probe. In three cases it records only the exit and jumps
+ * reading, and continues after the stub's probe. In three cases it records only the exit and jumps
  * to the function's start:
  *   * the function is not patched
  *   * its landing instruction was overwritten, for example by a breakpoint

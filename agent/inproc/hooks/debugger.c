@@ -84,7 +84,7 @@ static void notify_debugger(uint32_t action, code_entry *entry)
     __jit_debug_descriptor.relevant = NULL;
 }
 
-/* Returns the address that a debugger takes for that of the unwind tables. */
+/* Returns the address at which a debugger looks for the unwind tables. */
 static uint64_t frames_address(uint64_t area)
 {
     return area + SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area);

@@ -1,8 +1,8 @@
 /* Lasting trampolines: code addresses that the program may keep, or may be about to call, when the
  * agent detaches. Their two pages stay in the program. The first page is code that jumps to the
- * addresses in the second. While a trampoline is open, its address in the second page is that of a
- * function of the agent. Otherwise it is the address of code that returns 0. The next agent finds
- * and uses the same pages. */
+ * addresses in the second. While a trampoline is open, its word in the second page is the address
+ * of a function of the agent. Otherwise the word is the address of code that returns 0. The next
+ * agent finds and uses the same pages. */
 #ifndef SJ_AGENT_INPROC_HOOKS_LASTING_H
 #define SJ_AGENT_INPROC_HOOKS_LASTING_H
 

@@ -2,10 +2,10 @@
  *
  * If a program runs repeatedly, each process makes the same stubs from the same plan. Stubs refer
  * to the module by relative distances. The stub area lies at the same distance from the module if
- * the address space has the same layout. Only the trampolines contain absolute addresses: those of
- * the agent's code. So the second process of a session writes its area and its changes into a file
- * beside the plan. Later processes map the file, write the trampolines again, compare the text and
- * change it. They do not read the plan and do not generate stubs.
+ * the address space has the same layout. Only the trampolines contain absolute addresses: addresses
+ * of the agent's code. So the second process of a session writes its area and its changes into a
+ * file beside the plan. Later processes map the file, write the trampolines again, compare the text
+ * and change it. They do not read the plan and do not generate stubs.
  *
  * The file contains code. So it must belong to this user, and no other user may be able to write
  * it. A process writes it under a temporary name and renames it, so it is always complete. */

@@ -82,7 +82,7 @@ uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes)
     return 0;
 }
 
-/* Reader for agent/abi/stub_map.h: the memory is mapped in this process. */
+/* Copies bytes of this process: the sj_stub_read of its own areas. */
 static bool read_memory(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     (void)context;

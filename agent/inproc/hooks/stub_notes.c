@@ -16,8 +16,8 @@ static uint32_t start_of(uint64_t offset, int32_t stack)
     return (uint32_t)offset << SJ_STUB_STACK_BITS | (uint32_t)words;
 }
 
-/* Returns an entry's `place` word. `distance` is that of the place from the start of the text. Code
- * that replaces no instruction of the text gets UNKNOWN_PLACE, except code that stubs call. */
+/* Returns an entry's `place` word. `distance` is the place's distance from the start of the text.
+ * Code that replaces no instruction of the text gets UNKNOWN_PLACE, except code that stubs call. */
 static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
 {
     if (kind == SJ_STUB_FIXED || kind == SJ_STUB_COPY) {

@@ -5,8 +5,8 @@
 #include "agent/abi/stub_map.h"
 #include "agent/inproc/hooks/arch.h"
 
-/* Map entries for one of the two parts of an area: main lines or slow parts. Both parts grow at the
- * same time. */
+/* Map entries for one of the two parts of an area: the fast code or the slow code of all stubs.
+ * Both parts grow at the same time. */
 typedef struct sj_stub_stream {
     sj_stub_entry *entries; /* NULL: entries are only counted */
     sj_stub_entry last;
@@ -16,7 +16,7 @@ typedef struct sj_stub_stream {
 
 typedef struct sj_stub_notes {
     uint64_t area; /* address of the area; 0 while measuring */
-    uint64_t text; /* start of the program's text; places are distances from it */
+    uint64_t text; /* start of the module's text; entries store places as distances from it */
     sj_stub_stream main;
     sj_stub_stream cold;
     sj_stub_kind kind; /* kind of the code that is emitted now */
@@ -27,8 +27,8 @@ typedef struct sj_stub_notes {
  * for SJ_STUB_FIXED and SJ_STUB_COPY only. */
 void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t address);
 
-/* Notes for the code from `*at` on that the stack pointer is `stack` bytes away from its value at
- * the current place. `at` is &emitter->at or &emitter->cold_at. */
+/* Notes that in the code from `*at` on, the stack pointer is `stack` bytes below its value at the
+ * current place. `at` is &emitter->at or &emitter->cold_at. */
 void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t stack);
 
 /* Writes the unwind tables of a writable area whose sj_stub_area is complete. */

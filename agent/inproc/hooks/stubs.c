@@ -102,7 +102,7 @@ static void begin_exit(const sj_application *application, sj_code_emitter *emitt
                                                : application->place);
 }
 
-/* Notes the place of moved code. Code behind an exit's probe has the place of the probe. */
+/* Notes the place of moved code. Code after an exit's probe has the place of the probe. */
 static void begin_moved_code(sj_application *application, sj_code_emitter *emitter,
                              sj_stub_kind kind)
 {

@@ -7,8 +7,8 @@
  * LLVM's unwinder subtracts 1 from a program counter before it searches. Versions up to 14 do so
  * even in a frame that a signal has interrupted. Later versions do so unless the frame is marked as
  * a signal frame. So no frame is marked for LLVM, and the place that a table gives is one byte
- * behind the start of the instruction. The agent cannot see the version. But an unwinder runs a
- * description's instructions only if the true program counter is behind the description's start. So
+ * after the start of the instruction. The agent cannot see the version. But an unwinder runs a
+ * description's instructions only if the true program counter is after the description's start. So
  * the common entry describes `pc` itself, and the description describes the next byte. The thread
  * is at the next byte if the unwinder has subtracted 1. */
 #include "agent/inproc/hooks/unwind_describe.h"

@@ -2,8 +2,8 @@
  *
  * A description for each stub would be as large as the stubs, and would be made at each start.
  * DWARF's expressions have loops and read memory. Two of them search the map, one for the stack
- * pointer of the interrupted code and one for its place. The search is that of abi/stub_map.c: of
- * `count` entries from `entry` on, take the half that contains the key.
+ * pointer of the interrupted code and one for its place. The search is the same as in
+ * abi/stub_map.c: of `count` entries from `entry` on, take the half that contains the key.
  *
  * Where calls push no return address (AArch64), code that stubs call leaves the stack pointer as it
  * is, and a third expression finds the link register. libgcc cannot evaluate these tables there,
@@ -89,7 +89,7 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* Writes a jump (OP_BRA, OP_SKIP). Returns the address behind it, for set_target, which sets the
+/* Writes a jump (OP_BRA, OP_SKIP). Returns the address after it, for set_target, which sets the
  * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
@@ -179,7 +179,7 @@ static void put_stack_expression(table_writer *writer)
     set_target(end, writer->at);
 }
 
-/* From an entry of called code, computes the return address. */
+/* Appends operations that compute the return address of code that stubs call. */
 static void put_return(table_writer *writer)
 {
     put_stack(writer);

@@ -20,7 +20,8 @@ typedef struct sj_jvm_state {
     jvmtiEnv *jvmti;    /* NULL if the agent is not in a JVM. */
     jobject app_loader; /* Global references to the loaders; NULL if not known. */
     jobject platform_loader;
-    /* True if the JVM's own tracing functions record, or recorded until the agent left the JVM. */
+    /* True if the agent records through the JVM's tracing functions (tracer.h), or did so until it
+     * left the JVM. */
     bool is_traced;
     _Atomic uint32_t is_loaded; /* 1 if a JVM has called Agent_OnLoad. */
     _Atomic uint32_t enabled;   /* 1 if the agent asks the recorder about classes. */
@@ -31,7 +32,9 @@ typedef struct sj_jvm_state {
     _Atomic uint32_t unanswered;
     _Atomic uint32_t linked_wrappers;
     _Atomic uint32_t plain_wrappers;
-    _Atomic uint32_t is_unknown; /* 1 if the JVM's internals are not known, so no leaf probes. */
+    /* 1 if the JVM's internals are not known. The wrappers of probes then do not jump to stubs
+     * (leaf.h). */
+    _Atomic uint32_t is_unknown;
     /* First function id of this recording. Smaller ids belong to earlier recordings, whose hidden
      * classes keep their probes. */
     uint32_t least_function;
@@ -57,7 +60,7 @@ static inline void sj_jvm_end_use(void)
 }
 
 /* Trampolines (hooks/lasting.h) for functions whose addresses the JVM stores, or may call while the
- * agent is being unloaded. The three CLOSED ones never lead to a function. */
+ * agent is being unloaded. The three CLOSED trampolines always return 0. */
 typedef enum sj_jvm_entry {
     SJ_JVM_ENTER = 0,
     SJ_JVM_LEAVE_METHOD,
@@ -79,19 +82,20 @@ typedef enum sj_jvm_entry {
  * the agent's functions. Returns false if the JVM refuses. */
 bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting);
 
-/* Requests the capabilities that rewriting classes needs. Returns false if the JVM refuses. */
+/* Requests the capabilities to rewrite classes, to tag objects, and to get the events of compiled
+ * methods and freed objects. Returns false if the JVM refuses. */
 bool sj_jvm_get_capabilities(jvmtiEnv *jvmti);
 
 /* Enables an event for all threads. */
 void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event);
 
-/* JVMTI's ClassFileLoadHook: asks the recorder for the class with probes. */
+/* Handles JVMTI's ClassFileLoadHook: asks the recorder for the class with probes. */
 void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
                              const char *name, jobject domain, jint size,
                              const unsigned char *bytes, jint *new_size, unsigned char **new_bytes);
 
 /* Enables ClassPrepare if the policy chooses classes by their ancestors, which are not known when a
- * class is defined. */
+ * class is defined. Disables it otherwise. */
 void sj_jvm_enable_lineage(jvmtiEnv *jvmti);
 
 /* Writes the loader's number and name, and whether it loads system classes. */

@@ -42,8 +42,8 @@ void sj_jvm_watch_for_launch(void);
  * running, no policy has asked for Java methods, or the thread cannot be started. */
 void sj_jvm_start_task(sj_jvm_task task);
 
-/* Call it in a forked child: it has no threads of the JVM, so the agent does not use the JVM there.
- */
+/* Makes the agent leave the JVM alone in a forked child, because the child has no threads of the
+ * JVM. Call it in each forked child. */
 void sj_jvm_after_fork(void);
 
 /* Frees the memory that probes used. Call it after SJ_JVM_DETACH, when no thread is in the agent or

@@ -15,7 +15,8 @@ bool sj_jvm_is_known_version(jvmtiEnv *jvmti);
  * after sj_jvm_define_probes. */
 bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);
 
-/* JVMTI's CompiledMethodLoad: if `method` is a probe, makes its wrapper jump to the stub. */
+/* Handles JVMTI's CompiledMethodLoad: if `method` is a probe, makes its wrapper jump to the stub.
+ */
 void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
                                 jint map_size, const jvmtiAddrLocationMap *map, const void *info);
 

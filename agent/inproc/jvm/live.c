@@ -178,10 +178,10 @@ static bool pass_safepoint(jvmtiEnv *jvmti)
     return true;
 }
 
-/* The order matters. First, stop rewriting new classes. Second, remove the probes twice, because a
- * class that was being defined may be listed only the second time. Third, register native methods
- * that do nothing, for probes of running methods. This also makes the JVM discard the wrappers that
- * jump to leaf stubs. */
+/* Removes all probes. The order matters. First, it stops rewriting new classes. Second, it removes
+ * the probes twice, because a class that was being defined may be listed only the second time.
+ * Third, it registers native methods that do nothing, for probes of running methods. This also
+ * makes the JVM discard the wrappers that jump to leaf stubs. */
 static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
     const uint32_t stays_below = sj_hidden_stop();

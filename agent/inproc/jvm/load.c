@@ -79,8 +79,8 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_JOINED);
 }
 
-/* JVMTI's VMDeath. Sends the last reports about threads, class loaders and lines, and then reports
- * the end of the JVM. */
+/* Handles JVMTI's VMDeath: sends the last reports about threads, class loaders and lines, and then
+ * reports the end of the JVM. */
 static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
 {
     static const sj_jvm_figures none;
@@ -112,8 +112,9 @@ static bool get_tracing_capabilities(jvmtiEnv *jvmti)
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
-/* Asks for the tracer's capabilities if the tracer is on, otherwise for those of probes. Stops the
- * tracer first if this JVM does not suit it. Returns false if the JVM refuses. */
+/* Asks for the tracer's capabilities if the tracer is on, otherwise for the capabilities that
+ * probes need. Stops the tracer first if this JVM does not suit it. Returns false if the JVM
+ * refuses. */
 static bool get_capabilities(jvmtiEnv *jvmti)
 {
     if (sj_tracer_is_on() &&

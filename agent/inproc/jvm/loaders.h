@@ -10,8 +10,8 @@
  * already. The agent uses tags of more than 32 bits for other objects. */
 void sj_jvm_tag_loader(jobject loader, uint64_t number);
 
-/* JVMTI's ObjectFree: stores the loader's number. Does not call the JVM, which is not allowed here.
- */
+/* Handles JVMTI's ObjectFree: stores the loader's number. Does not call the JVM, which is not
+ * allowed here. */
 void JNICALL sj_jvm_on_loader_collected(jvmtiEnv *jvmti, jlong number);
 
 /* True if any tagged loader has been freed. */

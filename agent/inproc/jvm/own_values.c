@@ -11,7 +11,7 @@ enum { ELEMENTS_SHOWN = 4, BOXES = 8 };
 /* A class of java.lang whose objects hold one primitive value. */
 typedef struct box {
     const char *class_name;
-    const char *signature; /* of its field `value` */
+    const char *signature; /* JVM type of its field `value` */
     uint32_t kind;         /* by which its values are recorded */
     sj_java_type type;
 } box;

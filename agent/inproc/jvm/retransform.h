@@ -14,7 +14,8 @@ void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only,
  * the JVM and in native state. */
 void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
 
-/* JVMTI's ClassPrepare: asks the recorder about a class whose ancestors are known now. */
+/* Handles JVMTI's ClassPrepare: asks the recorder about a class, whose ancestors are known by then.
+ */
 void JNICALL sj_jvm_on_prepare(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jclass class);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include <jvmti.h>
 
-/* JVMTI's ThreadStart: stores the ids of the calling thread. */
+/* Handles JVMTI's ThreadStart: stores the ids of the calling thread. */
 void JNICALL sj_jvm_on_thread_start(jvmtiEnv *jvmti, JNIEnv *env, jthread thread);
 
-/* JVMTI's ThreadEnd: reports the calling thread. */
+/* Handles JVMTI's ThreadEnd: reports the calling thread. */
 void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread);
 
 /* Reports the calling thread, and all running threads that started after the agent was in the JVM.

@@ -43,7 +43,7 @@ static sj_status set_timeouts(int socket)
 static const char suffix[] = "/control";
 
 /* Connects to the socket in a directory. The directory's name has `used` bytes, so that the
- * socket's name fits behind it. */
+ * socket's name fits after it. */
 static sj_status connect_in(int socket, struct sockaddr_un *address, size_t used)
 {
     memcpy(address->sun_path + used, suffix, sizeof(suffix));

@@ -271,7 +271,8 @@ static void on_image_unloading(void *ours, void *image)
     sj_mono_forget_image(image);
 }
 
-/* Mono calls this before it runs any code of the assembly. */
+/* Adds an assembly (sj_mono_add_assembly). Mono calls it before it runs any code of the assembly.
+ */
 static void on_assembly_loaded(void *ours, void *assembly)
 {
     (void)ours;

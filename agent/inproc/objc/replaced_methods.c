@@ -198,14 +198,16 @@ static void bind_new_modules(void)
     }
 }
 
-/* GCC's runtime calls this for each module that registers, before code of its classes runs. */
+/* Binds new modules, then calls the runtime's own function. GCC's runtime calls it for each module
+ * that registers, before code of its classes runs. */
 static void wrap_register_selectors(void *selectors)
 {
     bind_new_modules();
     real_selectors(selectors);
 }
 
-/* libobjc2 calls this for each module that registers, before code of its classes runs. */
+/* Binds new modules, then calls the runtime's own function. libobjc2 calls it for each module that
+ * registers, before code of its classes runs. */
 static void wrap_load_module(void *module)
 {
     bind_new_modules();

@@ -79,7 +79,8 @@ sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *
     }
     if (!may_be_read(first) ||
         (!sj_objc_is_zombie(first) && first != &sj_objc_trampolines_now->zombie)) {
-        return (sj_message_result){0}; /* Another thread may have freed the object meanwhile. */
+        /* Another thread may have released the kept object meanwhile. */
+        return (sj_message_result){0};
     }
     const char *name = sj_objc_gcc.selector_name(second);
     const sj_message_result result = {.value = value_of(first, name),

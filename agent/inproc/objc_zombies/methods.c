@@ -256,7 +256,8 @@ void sj_own_methods_begin(void)
     }
 }
 
-/* The caller holds the lock. */
+/* Replaces the methods of the module's classes and categories by the trampoline. The caller holds
+ * the lock. */
 static void change_methods_of_module(const gcc_symbols *symbols)
 {
     for (uint32_t i = 0; i < symbols->class_count; i++) {

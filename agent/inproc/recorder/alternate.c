@@ -6,7 +6,7 @@
  *
  * A handler may be left by siglongjmp, and other functions may use its stack's memory afterwards.
  * Nothing reports that. So later chunks do not repeat the notes: the reader keeps the range until a
- * record lies on the own stack again. */
+ * record lies on the thread's own stack again. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 

@@ -37,8 +37,8 @@ static bool is_of_this_program(const sj_changes *changes)
     return bytes > 0 && changes->program[bytes] == '\0';
 }
 
-/* Maps a file that has at least the table's size: reading behind the end of a shorter file would
- * kill the program. The recorder gives the file its name when the file is complete. */
+/* Maps a file that has at least the table's size: reading past the end of a shorter file would kill
+ * the program. The recorder gives the file its name when the file is complete. */
 static sj_changes *map_whole(int file)
 {
     struct stat status;

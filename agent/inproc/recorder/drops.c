@@ -114,7 +114,7 @@ static void end_calls(window_count *window, uint64_t stack)
     open->ended_stack = open->ended_stack > stack ? open->ended_stack : stack;
 }
 
-/* Keeps a record behind those that are kept already, or counts it. */
+/* Keeps a record after those that are kept already, or counts it. */
 static void keep_record(window_count *window, uint64_t place, uint64_t stack, uint32_t tag)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -180,7 +180,7 @@ static void follow_record(window_count *window, uint64_t place, uint32_t tag)
 }
 
 /* Gives up all kept entries. A place that is not yet written belongs to an interrupted probe, whose
- * record comes out of order behind everything that the window keeps. */
+ * record comes out of order after everything that the window keeps. */
 static void keep_nothing(window_count *window)
 {
     sj_recorder_open_calls *open = &window->self->open;

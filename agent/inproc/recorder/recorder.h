@@ -114,9 +114,9 @@ extern _Atomic uint32_t *sj_recorder_usable_mask __attribute__((visibility("hidd
  * borrowed and must stay valid. One thread at a time. At most once per process: a forked child
  * calls sj_recorder_after_fork first.
  *
- * Errors: SJ_EINVAL: sizes are out of range. SJ_EEXIST: the file exists. SJ_ELIMIT: the file would
- * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel does not have MADV_WIPEONFORK. Also SJ_EIO and
- * SJ_ENOMEM. */
+ * Returns SJ_EINVAL if sizes are out of range. Returns SJ_EEXIST if the file exists. Returns
+ * SJ_ELIMIT if the file would exceed RLIMIT_FSIZE. Returns SJ_EUNSUPPORTED if the kernel does not
+ * have MADV_WIPEONFORK. Also returns SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *name,
                                           const sj_link_welcome *welcome);
 

@@ -8,7 +8,7 @@
  * A thread that finds no free chunk continues in its discard window at full speed. It checks again
  * each time the window is full. Counting is exact. A record may be reserved but not yet written
  * when the window is counted, because its probe was interrupted. An unwritten record stays and is
- * counted next time, and the window is armed behind it.
+ * counted next time, and the window is armed after it.
  *
  * A thread waits while it still has space: its last chunk is open and it is not `busy`, so that
  * signal handlers record. They may run the whole slow path there. Threads with few chunks keep no
@@ -142,7 +142,7 @@ static uint32_t find_chunk(sj_recorder_thread *self)
     return number;
 }
 
-/* Claims a free chunk, writes the notes into it and points the cursor behind them. */
+/* Claims a free chunk, writes the notes into it and points the cursor past them. */
 static bool open_chunk(sj_recorder_thread *self)
 {
     sj_thread_slot *slot = self->slot;

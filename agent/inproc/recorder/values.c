@@ -166,7 +166,7 @@ static const uint64_t *stack_words(uint64_t stack)
 }
 
 /* Returns the second half of a pair in which a text is passed or returned. It is the register, or
- * the word on the stack, behind the place's own. */
+ * the word on the stack, after the place's own. */
 static uint64_t second_of(uint8_t place, const moment *at)
 {
     const uint32_t position = sj_value_position(place);

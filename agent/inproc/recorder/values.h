@@ -8,7 +8,7 @@
 
 enum {
     /* in `function` of sj_recorder_values: lower bit of the shift, which is the number of integer
-     * argument registers before that of argument 1 */
+     * argument registers before the register of argument 1 */
     SJ_VALUE_SHIFT_BIT = 30,
     SJ_VALUE_REGISTERS = 8
 };

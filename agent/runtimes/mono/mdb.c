@@ -1,6 +1,7 @@
 /* Design notes. The format is undocumented; it is read as Mono writes it
- * (Mono.CompilerServices.SymbolWriter, version 50). A header has the positions of its tables, and a
- * method that of its lines. Lines are opcodes like those of DWARF, with signed LEB128 numbers. */
+ * (Mono.CompilerServices.SymbolWriter, version 50). The header has the positions of the tables, and
+ * each method has the position of its lines. Lines are opcodes like those of DWARF, with signed
+ * LEB128 numbers. */
 #include "agent/runtimes/mono/source_lines.h"
 
 #include "agent/runtimes/mono/assembly.h"

@@ -13,7 +13,7 @@ enum { SJ_SOURCE_FILE_BYTES = 4096 };
 
 /* Finds the symbol file of the assembly at `path` and passes its sequence points to `sink`. `id` is
  * the assembly's module id, which identifies the build. Returns SJ_ENOTFOUND if no symbol file of
- * this build exists, or errors like read_container. Blocks: reads files. */
+ * this build exists, or errors like read_container. Blocks while it reads files. */
 SJ_MUST_CHECK sj_status sj_mono_read_lines(const char *path, sj_slice id,
                                            sj_container_line_sink sink, void *context);
 

@@ -23,8 +23,9 @@ enum {
 
 /* Used by tracers. */
 enum {
-    SJ_MACHINE_DWARF_SP = 7,    /* DWARF's number of the stack pointer */
-    SJ_MACHINE_DWARF_LINK = 30, /* this machine has no link register: an unused number */
+    SJ_MACHINE_DWARF_SP = 7, /* DWARF's number of the stack pointer */
+    /* this machine has no link register; tracers do not use this one (xmm13) */
+    SJ_MACHINE_DWARF_LINK = 30,
     SJ_MACHINE_LONG_JUMP_BYTES = 5,
     /* number of bytes that a tracer reads to recognise a signal frame */
     SJ_MACHINE_SIGNAL_FRAME_BYTES = 200

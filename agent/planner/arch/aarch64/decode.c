@@ -120,7 +120,7 @@ static sj_code_kind register_branch_kind(uint32_t word)
     }
 }
 
-/* True for udf, brk and hlt, behind which control never continues. */
+/* True for udf, brk and hlt, after which control never continues. */
 static bool is_stop(uint32_t word)
 {
     return (word & UINT32_C(0xffff0000)) == 0 ||
@@ -252,7 +252,7 @@ static epilogue_step step_of(uint32_t word)
     return is_post_load && one_is_link ? STEP_POP_LINK : STEP_OTHER;
 }
 
-/* Sets SJ_CODE_ENTRY_FRAME behind epilogues. LLVM before 15 does not describe epilogues in unwind
+/* Sets SJ_CODE_ENTRY_FRAME after epilogues. LLVM before 15 does not describe epilogues in unwind
  * tables. There the instructions of the epilogue show that the stack is as at the entry. At a
  * return, the calling convention shows it. */
 static void find_entry_frames(sj_module *module, const sj_code_range *range)
@@ -281,8 +281,8 @@ static void find_entry_frames(sj_module *module, const sj_code_range *range)
     }
 }
 
-/* Marks the addresses that adr, or adrp with an add behind it, computes. Does not mark the base of
- * a switch, which need not be a jump target. */
+/* Marks the addresses that adr, or adrp with an add after it, computes. Does not mark the base of a
+ * switch, which need not be a jump target. */
 static void mark_addresses(sj_module *module, const sj_code_range *range)
 {
     enum { LOOK_ON = 8 };

@@ -2,8 +2,8 @@
 
 /* Design notes. No return address leads into a function without calls. So no unwinder finds a copy
  * of it, unless one of its own instructions throws. The entry jumps to the copy. Branches of the
- * copy stay in the copy, and its exits have probes. A loop to the entry continues behind the
- * entry's probe. */
+ * copy stay in the copy, and its exits have probes. A loop to the entry continues after the entry's
+ * probe. */
 
 enum { COPY_MAX_CODES = 1 << 14 };
 
@@ -34,7 +34,7 @@ static bool can_copy(const sj_builder *builder, const sj_code_range *range)
     return sj_code_is_final(&module->codes[last]);
 }
 
-/* Returns the number of the label of a target: 0 is the entry, behind its probe. */
+/* Returns the number of the label of a target: 0 is the entry, after its probe. */
 static uint32_t label_of(const sj_code_range *range, int64_t target)
 {
     return target <= (int64_t)range->entry ? 0 : (uint32_t)(target - range->start);

@@ -4,11 +4,11 @@
  * island nearby, which contains the jump to the stub. The island lies in padding, or replaces code
  * that is moved to a stub.
  *
- * A return of one byte has no space for a jump if branches lead to it and to the code behind it.
- * Its byte becomes the opcode of a short jump, whose distance is the next byte, which stays
- * unchanged (instruction punning). So the address of the island is fixed: it must be padding or
- * code that can be moved. The island lies in the same page as the return. Each page is written as a
- * whole. A jump that is written before its island would lead into other code. */
+ * A return of one byte has no space for a jump if branches lead to it and to the code after it. Its
+ * byte becomes the opcode of a short jump, whose distance is the next byte, which stays unchanged
+ * (instruction punning). So the address of the island is fixed: it must be padding or code that can
+ * be moved. The island lies in the same page as the return. Each page is written as a whole. A jump
+ * that is written before its island would lead into other code. */
 
 enum {
     JUMP32_BYTES = 5,
@@ -49,7 +49,7 @@ static bool has_call(const sj_code *codes, const sj_window *window)
     return false;
 }
 
-/* Returns the first offset behind the window's own jump at which no instruction starts, if five
+/* Returns the first offset after the window's own jump at which no instruction starts, if five
  * bytes follow. So a thread at an instruction of the window is inside one of the two patches.
  * Returns SJ_CODE_RANGE_NONE if there is none. */
 static uint32_t island_in(const sj_code *codes, const sj_window *window)

@@ -25,7 +25,7 @@ enum {
 typedef enum modrm_use { MODRM_UNKNOWN, MODRM_NONE, MODRM_HERE } modrm_use;
 
 typedef struct known_code {
-    uint64_t head; /* as a little-endian word; bytes behind `head_bytes` are zero */
+    uint64_t head; /* as a little-endian word; bytes after `head_bytes` are zero */
     sj_code code;  /* `at` and `value` are zero */
     uint8_t head_bytes;
     uint8_t value_at; /* offset in the instruction */

@@ -4,7 +4,7 @@
 
 /* Design notes. A window is a run of whole instructions that move to a stub. Control may arrive
  * only at its first byte. So no other byte of it is a branch target, return address or label, and
- * windows do not overlap. Padding behind a final instruction enlarges the window. */
+ * windows do not overlap. Padding after a final instruction enlarges the window. */
 
 enum { JUMP32_BYTES = 5 };
 
@@ -85,8 +85,8 @@ static bool is_entered(const sj_builder *builder, const sj_code *code)
     return sj_bit_get(builder->module->targets, code->at) && !sj_is_folded(builder, code);
 }
 
-/* True if generated code has, within CALL_SITE_BYTES behind `end`, the return address of an
- * indirect call. The bytes before such a call contain its target. */
+/* True if generated code has, within CALL_SITE_BYTES after `end`, the return address of an indirect
+ * call. The bytes before such a call contain its target. */
 static bool holds_call_site(const sj_builder *builder, const sj_code_range *range, uint32_t last,
                             uint32_t end)
 {
@@ -144,7 +144,7 @@ static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool
     return can_move(builder, code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
 }
 
-/* Enlarges the entry's window by the next exit, if that exit is too close behind the window for a
+/* Enlarges the entry's window by the next exit, if that exit is too close after the window for a
  * window of its own. */
 static void include_next_exit(const sj_builder *builder, const sj_code_range *range,
                               sj_window *window)

@@ -172,8 +172,8 @@ bool sj_signal_is_frame(const sj_signal_returns *returns, const uint8_t *bytes, 
            record[1] == VECTOR_RECORD_BYTES;
 }
 
-/* Returns the address behind the last record of a context, where the agent saves its own. Returns
- * 0 if the records do not end. */
+/* Returns the address after the last record of a context, where the agent saves its own. Returns 0
+ * if the records do not end. */
 static uint64_t find_end_of_records(const sj_tracee *target, uint64_t context)
 {
     uint32_t record[2] = {0, 0};

@@ -120,8 +120,8 @@ static bool is_of_agent(const sj_signal_returns *returns, uint64_t pc)
     return returns->of_agent != 0 && pc - returns->of_agent < SJ_SIGNAL_RETURN_BYTES;
 }
 
-/* The kernel writes these segment values into each context. They also identify contexts whose
- * restorer is unknown. */
+/* True if a word has the segment values that the kernel writes into each context. They also
+ * identify contexts whose restorer is unknown. */
 static bool has_segments(uint64_t word)
 {
     return (word & CS_AND_SS_BITS) == USER_CS_AND_SS;

@@ -1,5 +1,5 @@
 /* Reads and writes the interrupted thread's state in a signal's frame. Finds space in the frame
- * that the kernel does not read: behind the last record of extended registers. */
+ * that the kernel does not read: after the last record of extended registers. */
 #ifndef SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 #define SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 
@@ -34,14 +34,14 @@ static inline void sj_context_set(void *frame, const sj_stub_state *state)
     words[SJ_CONTEXT_LINK] = state->link;
 }
 
-/* The fault address precedes 31 registers and the stack pointer. */
+/* Writes the fault address. It precedes 31 registers and the stack pointer. */
 static inline void sj_context_set_fault(void *frame, uint64_t address)
 {
     uint64_t *words = frame;
     words[SJ_CONTEXT_PC - 33] = address;
 }
 
-/* The kernel keeps the registers in the order of their DWARF numbers. */
+/* Copies all registers. The kernel keeps them in the order of their DWARF numbers. */
 static inline void sj_context_get_all(const void *frame, uint64_t registers[SJ_NATIVE_REGISTERS])
 {
     __builtin_memcpy(registers, (const uint64_t *)frame + SJ_CONTEXT_FIRST,

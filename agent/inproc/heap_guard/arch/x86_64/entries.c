@@ -15,7 +15,7 @@ bool sj_entries_supported(void)
     return true;
 }
 
-/* movabs $function, %r11; jmp *%r11 */
+/* Emits a jump to a function: movabs $function, %r11; jmp *%r11 */
 static void emit_jump_to(sj_code_emitter *emitter, uint64_t function)
 {
     uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
@@ -25,8 +25,9 @@ static void emit_jump_to(sj_code_emitter *emitter, uint64_t function)
 
 enum { SUBTRACT = 0x2c, COMPARE = 0x3c };
 
-/* subq $1, %fs:countdown; jg over the jump. An entry that calls another allocating entry uses cmpq,
- * because the other entry subtracts. */
+/* Emits a jump to `function` for the case that the sampling countdown ends: subq $1, %fs:countdown;
+ * jg over the jump. An entry that calls another allocating entry uses cmpq, because the other entry
+ * subtracts. */
 static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t operation)
 {
     uint8_t code[] = {0x64, 0x48, 0x83, operation, 0x25, 0, 0, 0, 0, 1, 0x7f, CALL_BYTES};
@@ -37,7 +38,8 @@ static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t 
     emit_jump_to(emitter, function);
 }
 
-/* movabs $place, %r11; jmp *(%r11). Has CALL_BYTES, like emit_jump_to. */
+/* Emits a jump to the address in `*place`: movabs $place, %r11; jmp *(%r11). The code has
+ * CALL_BYTES bytes, like the code of emit_jump_to. */
 static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 {
     uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0x23};
@@ -49,7 +51,8 @@ static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 /* Operand bytes of mov %rdi, %rax and mov %rsi, %rax */
 enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 };
 
-/* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
+/* Emits a jump to the entry's handler for the case that the argument lies in the pool: movabs
+ * $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
 static void emit_range(sj_code_emitter *emitter, sj_heap_entry entry)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
@@ -61,7 +64,8 @@ static void emit_range(sj_code_emitter *emitter, sj_heap_entry entry)
     emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
 }
 
-/* movabs $place, %r11; mov (%r11), %r11; test %r11, %r11; je over the jump; jmp *%r11 */
+/* Emits a jump to the address in `*place`, unless it is 0: movabs $place, %r11; mov (%r11), %r11;
+ * test %r11, %r11; je over the jump; jmp *%r11 */
 static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *place)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0, 0,    0,    0,   0x4d,

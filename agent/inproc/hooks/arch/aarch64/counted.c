@@ -77,7 +77,7 @@ static void emit_code(sj_code_emitter *emitter)
 void sj_code_emit_shared(sj_code_emitter *emitter)
 {
     emitter->holds_addresses =
-        true; /* inline probes and the words behind the shared code contain addresses */
+        true; /* inline probes and the words after the shared code contain addresses */
     if (!emitter->counts_calls) {
         return;
     }

@@ -110,7 +110,7 @@ void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value);
  * the function's stack pointer; sj_arch_jump_entry uses the space below. */
 void sj_code_emit_save(sj_code_emitter *emitter);
 
-/* The two steps of sj_code_emit_save. The second step saves %rdx. */
+/* Emit the two steps of sj_code_emit_save. The second step saves %rdx. */
 void sj_code_emit_save_two(sj_code_emitter *emitter);
 void sj_code_emit_save_third(sj_code_emitter *emitter, uint64_t *at);
 
@@ -131,7 +131,7 @@ void sj_code_emit_try(sj_code_emitter *emitter);
 void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value);
 
 /* Emits a prefetch of the memory that the thread will write 512 bytes after the record at %rcx. It
- * does nothing if the address is behind the arena. */
+ * does nothing if the address is past the arena. */
 void sj_code_emit_fetch(sj_code_emitter *emitter);
 
 /* If short records are written, emits code that makes this entry's or exit's stack address the

@@ -16,7 +16,7 @@ enum {
 typedef struct counted_part {
     bool enters;
     uint8_t mark;   /* added to the stack address: 0, or SJ_STACK_TAIL_CALL */
-    uint64_t timed; /* address of the code that records with a clock, behind the saving of %rdx */
+    uint64_t timed; /* address of the code that records with a clock, after the saving of %rdx */
 } counted_part;
 
 /* Emits a jump that the code takes if no short record can reach the stack pointer, or if the stack
@@ -263,7 +263,7 @@ static void emit_filler_word(sj_code_emitter *emitter, uint8_t offset)
 /* Emits the code for the case that a signal handler ran between the check of the reach and the
  * reservation. The handler's stack address would complete the short records. So the code writes
  * fillers into the reserved words and jumps to `target`, which writes a full record. The second
- * word may lie behind the end of the chunk. */
+ * word may lie past the end of the chunk. */
 static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t bytes, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;

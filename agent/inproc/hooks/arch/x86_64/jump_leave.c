@@ -117,7 +117,7 @@ static void emit_stub_check(check *self)
 }
 
 /* Emits code that loads the target into %rcx, sets the stored mark to 0, and checks the target. The
- * code behind the checks runs only if the target function is hooked. */
+ * code after the checks runs only if the target function is hooked. */
 static void emit_checks(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;

@@ -109,7 +109,7 @@ static void emit_filler(sj_code_emitter *emitter, uint64_t back)
 {
     uint64_t *at = &emitter->cold_at;
     emit_usable_test(emitter, at, true);
-    EMIT(at, 0x74, 0x0f); /* jz behind the loop */
+    EMIT(at, 0x74, 0x0f); /* jz after the loop */
     EMIT(at, 0xc7, 0x00); /* movl $filler, (%rax) */
     put_32(at, emitter->measuring, SJ_SHORT_FILLER);
     EMIT(at, 0x48, 0x83, 0xc0, 0x04); /* add $4, %rax */
