@@ -70,6 +70,19 @@ static sj_status read_hex(sj_json_scan *scan, uint32_t *code)
     return SJ_OK;
 }
 
+/* Appends the character that a backslash and `byte` stand for. */
+static sj_status append_escaped(sj_json_scan *scan, int byte)
+{
+    static const char plain[] = "\"\\/bfnrt";
+    static const char meant[] = "\"\\/\b\f\n\r\t";
+    const char *found = byte > 0 ? strchr(plain, byte) : NULL;
+    if (found == NULL) {
+        return fail(scan, "an unknown escape in a string");
+    }
+    append(scan, meant[found - plain]);
+    return SJ_OK;
+}
+
 /* Reads the digits of \u, and the second half of a surrogate pair. Lone halves become U+FFFD. */
 static sj_status read_code(sj_json_scan *scan)
 {
@@ -79,8 +92,7 @@ static sj_status read_code(sj_json_scan *scan)
         (void)sj_source_get(scan->source);
         if (sj_source_peek(scan->source) != 'u') {
             append_code(scan, 0xfffd);
-            append(scan, sj_source_get(scan->source));
-            return SJ_OK;
+            return append_escaped(scan, sj_source_get(scan->source));
         }
         (void)sj_source_get(scan->source);
         uint32_t low;
@@ -98,18 +110,8 @@ static sj_status read_code(sj_json_scan *scan)
 
 static sj_status read_escape(sj_json_scan *scan)
 {
-    static const char plain[] = "\"\\/bfnrt";
-    static const char meant[] = "\"\\/\b\f\n\r\t";
     const int byte = sj_source_get(scan->source);
-    if (byte == 'u') {
-        return read_code(scan);
-    }
-    const char *found = byte > 0 ? strchr(plain, byte) : NULL;
-    if (found == NULL) {
-        return fail(scan, "an unknown escape in a string");
-    }
-    append(scan, meant[found - plain]);
-    return SJ_OK;
+    return byte == 'u' ? read_code(scan) : append_escaped(scan, byte);
 }
 
 static sj_status read_string(sj_json_scan *scan)

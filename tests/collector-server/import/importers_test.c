@@ -328,7 +328,7 @@ static void what_is_left_out_is_counted(void **state)
     expect_rows(database, short_sql, "a|0|0|4000\nb|1|0|4000\n");
     expect_rows(database,
                 "SELECT count(*) FROM annotations WHERE note LIKE '1 exits have no entry%' OR "
-                "note LIKE '1 times are earlier%'",
+                "note LIKE '1 entries or exits have an earlier time%'",
                 "2\n");
     sqlite3_close(database);
 }
@@ -437,9 +437,22 @@ static void names_of_any_bytes_are_kept(void **state)
     sqlite3_close(database);
 }
 
+static void an_escape_after_half_a_pair_keeps_its_meaning(void **state)
+{
+    (void)state;
+    sj_import_sums sums;
+    sqlite3 *database = import_text("[{\"ph\":\"B\",\"name\":\"a\\ud800\\tz\","
+                                    "\"ts\":1},{\"ph\":\"E\",\"ts\":2}]",
+                                    &sums);
+    expect_rows(database, "SELECT hex(name) FROM functions", "61EFBFBD097A\n");
+    sqlite3_close(database);
+    expect_failure("[{\"name\":\"\\ud800\\q\"}]", SJ_ECORRUPT, "unknown escape");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_escape_after_half_a_pair_keeps_its_meaning),
         cmocka_unit_test(an_export_is_imported_without_a_loss),
         cmocka_unit_test(whole_calls_nest_by_containment),
         cmocka_unit_test(calls_that_overlap_are_on_stacks_of_their_own),
