@@ -104,7 +104,7 @@ static void fill_waves(int deepest)
     }
 }
 
-static void test_steps_are_cut_where_the_stream_has_them(void **state)
+static void test_steps_begin_at_multiples_of_the_step_size(void **state)
 {
     (void)state;
     const size_t every = (size_t)1 << SJ_BLOCK_STEP_BITS;
@@ -151,7 +151,7 @@ static void test_depths_of_more_than_sixteen_bits(void **state)
     }
 }
 
-static void test_nothing_is_measured_behind_a_leave_without_a_call(void **state)
+static void test_measuring_ends_at_a_leave_without_a_call(void **state)
 {
     (void)state;
     fill_waves(300);
@@ -170,9 +170,9 @@ int main(void)
         cmocka_unit_test(test_every_pattern_of_eight),
         cmocka_unit_test(test_every_pattern_of_eight_within_a_piece),
         cmocka_unit_test(test_random_symbols_of_any_value),
-        cmocka_unit_test(test_steps_are_cut_where_the_stream_has_them),
+        cmocka_unit_test(test_steps_begin_at_multiples_of_the_step_size),
         cmocka_unit_test(test_depths_of_more_than_sixteen_bits),
-        cmocka_unit_test(test_nothing_is_measured_behind_a_leave_without_a_call),
+        cmocka_unit_test(test_measuring_ends_at_a_leave_without_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
