@@ -79,7 +79,7 @@ static void expect_refusal(const char *kind, const char *arguments, const char *
     assert_null(result);
 }
 
-static void what_is_no_order_is_refused(void **state)
+static void malformed_commands_are_refused(void **state)
 {
     (void)state;
     expect_refusal("format-disk", "{}", "knows no command");
@@ -160,7 +160,7 @@ static void files_stay_in_the_directory_that_was_named(void **state)
     assert_int_equal(count_files(), 0);
 }
 
-static void a_file_is_whole_or_not_there(void **state)
+static void an_incomplete_file_is_removed(void **state)
 {
     (void)state;
     char arguments[512];
@@ -219,11 +219,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(what_is_no_order_is_refused),
+        CASE(malformed_commands_are_refused),
         CASE(wrong_arguments_start_and_stop_nothing),
         CASE(a_full_spool_refuses_a_launch_with_the_reason),
         CASE(files_stay_in_the_directory_that_was_named),
-        CASE(a_file_is_whole_or_not_there),
+        CASE(an_incomplete_file_is_removed),
         CASE(a_link_in_the_place_of_the_file_is_not_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
