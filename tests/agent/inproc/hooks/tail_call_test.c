@@ -232,7 +232,7 @@ static void patch_by_others(const char *directory)
     check_call(true, false);
 }
 
-static void test_a_jump_that_others_put_there_is_no_patch(void **state)
+static void test_a_jump_of_another_tool_is_not_taken_for_a_patch(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(patch_by_others), 0);
@@ -338,7 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_functions_are_hooked_and_set_free_by_themselves),
-        cmocka_unit_test(test_a_jump_that_others_put_there_is_no_patch),
+        cmocka_unit_test(test_a_jump_of_another_tool_is_not_taken_for_a_patch),
         cmocka_unit_test(test_where_there_is_no_tail_call_entry_the_functions_own_probe_records),
         cmocka_unit_test(test_plans_with_wrong_callees_are_refused),
     };
