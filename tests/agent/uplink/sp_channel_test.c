@@ -220,7 +220,7 @@ static void a_question_may_be_as_big_as_a_frame(void **state)
     }
 }
 
-static void it_comes_back_to_a_server_that_does(void **state)
+static void the_channel_reconnects_to_a_restarted_server(void **state)
 {
     (void)state;
     line one = {0};
@@ -327,7 +327,7 @@ static uint32_t receive_from_stranger(stranger *one)
            header[11];
 }
 
-static void who_is_no_rep_is_left(void **state)
+static void the_channel_leaves_a_peer_that_is_not_a_rep(void **state)
 {
     (void)state;
     static const char *const words[] = {"HTTP/1.0 200 OK\r\n\r\n", "SSH-2.0-x\r\n"};
@@ -498,8 +498,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(questions_are_answered_in_any_order),
         cmocka_unit_test(a_question_may_be_as_big_as_a_frame),
-        cmocka_unit_test(it_comes_back_to_a_server_that_does),
-        cmocka_unit_test(who_is_no_rep_is_left),
+        cmocka_unit_test(the_channel_reconnects_to_a_restarted_server),
+        cmocka_unit_test(the_channel_leaves_a_peer_that_is_not_a_rep),
         cmocka_unit_test(hostile_answers_cost_the_connection_only),
         cmocka_unit_test(half_answers_and_late_ones_do_no_harm),
         cmocka_unit_test(silence_is_not_waited_for),
