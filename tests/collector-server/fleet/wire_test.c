@@ -267,7 +267,7 @@ static int tear_down(void **state)
 
 /* Replayed frames of the device itself were stored before. Frames of another device, with its own
  * token, are refused for good. Frames of no device only get "say hello". */
-static void what_is_replayed_changes_nothing(void **state)
+static void replayed_frames_change_nothing(void **state)
 {
     (void)state;
     kept_session kept;
@@ -303,7 +303,7 @@ static void what_is_replayed_changes_nothing(void **state)
 }
 
 /* One byte is changed, with the old checksum and with a matching one. */
-static void what_is_altered_is_refused_or_its_own_affair(void **state)
+static void altered_frames_are_refused_or_affect_only_their_sender(void **state)
 {
     (void)state;
     kept_session kept;
@@ -336,7 +336,7 @@ static void what_is_altered_is_refused_or_its_own_affair(void **state)
 }
 
 /* The sender computes a matching checksum. The effects stay within the sender's own data. */
-static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **state)
+static void frames_altered_with_a_good_checksum_affect_only_their_sender(void **state)
 {
     (void)state;
     kept_session kept;
@@ -544,7 +544,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
 }
 
 /* An older daemon claims nothing. It gets the command with the answer, as before. */
-static void an_older_daemon_has_a_command_with_the_answer(void **state)
+static void an_older_daemon_gets_a_command_with_the_reply(void **state)
 {
     (void)state;
     const uint64_t command = command_one();
@@ -648,13 +648,13 @@ static void invitations_are_guessed_no_faster_than_allowed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(what_is_replayed_changes_nothing),
-        CASE(what_is_altered_is_refused_or_its_own_affair),
-        CASE(what_is_altered_with_a_good_checksum_stays_its_own_affair),
+        CASE(replayed_frames_change_nothing),
+        CASE(altered_frames_are_refused_or_affect_only_their_sender),
+        CASE(frames_altered_with_a_good_checksum_affect_only_their_sender),
         CASE(an_id_with_anothers_token_opens_nothing),
         CASE(a_result_is_of_the_commands_own_device_only),
         CASE(a_command_is_claimed_by_one_process_only),
-        CASE(an_older_daemon_has_a_command_with_the_answer),
+        CASE(an_older_daemon_gets_a_command_with_the_reply),
         CASE(two_processes_that_poll_by_turns_are_a_copy),
         CASE(guessing_gets_slow_and_keeps_nobody_out),
         CASE(invitations_are_guessed_no_faster_than_allowed),

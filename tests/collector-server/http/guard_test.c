@@ -11,7 +11,7 @@
 
 enum { PORT = 42 };
 
-static void only_the_loopback_is_ours(void **state)
+static void only_loopback_hosts_with_the_own_port_are_allowed(void **state)
 {
     static const struct {
         const char *name, *port;
@@ -180,7 +180,7 @@ static void other_sites_may_link_and_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_loopback_is_ours),
+        cmocka_unit_test(only_loopback_hosts_with_the_own_port_are_allowed),
         cmocka_unit_test(an_origin_is_that_of_the_whole_host),
         cmocka_unit_test(addresses_of_the_loopback_are_known),
         cmocka_unit_test(other_sites_may_link_and_nothing_else),

@@ -224,7 +224,7 @@ static int ask_unconfinable(void)
     return 0;
 }
 
-static void one_that_cannot_be_confined_says_so(void **state)
+static void a_worker_that_cannot_be_confined_reports_it(void **state)
 {
     (void)state;
     int status = 0;
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hostile_questions_end_with_a_sentence),
         cmocka_unit_test(temporary_files_are_few),
         cmocka_unit_test(a_process_that_ends_is_replaced),
-        cmocka_unit_test(one_that_cannot_be_confined_says_so),
+        cmocka_unit_test(a_worker_that_cannot_be_confined_reports_it),
         cmocka_unit_test(a_process_that_does_not_answer_is_killed),
         cmocka_unit_test(a_question_that_nobody_waits_for_ends),
         cmocka_unit_test(processor_time_is_limited),
