@@ -112,7 +112,7 @@ def values_of_methods_in_place(sojourn, program):
     check(said == wanted, f"function.txt has {text}")
 
 
-def code_is_as_before(sojourn, program):
+def generated_code_is_restored(sojourn, program):
     before = generated_code(program.pid)
     found = recording(sojourn, program, "same.db", [("early", 4), ("throw", 2)])
     check(found.get(("Work:Early(int)", "returned")) == 5, f"recorded {found}")
@@ -134,7 +134,7 @@ ENDS = (("void", ""), ("int", "return 7;"), ("int", "return x;"), ("long", "retu
         ("double", "return x;"), ("string", "return null;"), ("int", "return caught > 0 ? Is(null) ? 1 : 2 : 3;"))
 
 
-def left_alone_where_calls_are_counted(sojourn, program):
+def methods_are_not_recorded_with_counted_calls(sojourn, program):
     database = sojourn.path("counted.db")
     recorder = start_attach(sojourn, program.pid, database, ["--clock", "adaptive"])
     program.tell("early", 3)
@@ -213,8 +213,8 @@ def test(sojourn, _arguments):
     program = Program(path)
     methods_compiled_before_and_meanwhile(sojourn, program)
     values_of_methods_in_place(sojourn, program)
-    code_is_as_before(sojourn, program)
-    left_alone_where_calls_are_counted(sojourn, program)
+    generated_code_is_restored(sojourn, program)
+    methods_are_not_recorded_with_counted_calls(sojourn, program)
     program.finish()
     shapes_of_exceptions(sojourn)
     under_load(sojourn)

@@ -320,7 +320,7 @@ def read_beside(sojourn, database, seen):
         seen.append(row["calls"])
 
 
-def beside_a_writer(sojourn):
+def readers_do_not_disturb_a_recording(sojourn):
     """Two readers read a file while a recording is written to it. Each sees consistent states, no process waits for
     another, and the recording is as if there were no readers."""
     database, stop = sojourn.path("beside.db"), sojourn.path("stop")
@@ -348,7 +348,7 @@ def test(sojourn, _arguments):
                                ("s_coroutine", 0, {"streams": 4}), ("s_threads", 0, {"streams": 2}),
                                ("s_longjmp", 0, {"unwound": 1})):
         recompute(sojourn, record(sojourn, [os.path.join(samples, name)], name, ended), name, least)
-    recompute(sojourn, beside_a_writer(sojourn), "beside two readers", {"calls": 1000})
+    recompute(sojourn, readers_do_not_disturb_a_recording(sojourn), "beside two readers", {"calls": 1000})
     recompute(sojourn, lossy(sojourn), "lossy", {"gap": 1, "calls": 1000})
     recompute(sojourn, killed(sojourn), "killed", {"open": 1, "calls": 1000}, exact=False)
 

@@ -31,7 +31,7 @@ def test_locked(sojourn, program):
     check_accounts(sojourn, database)
 
 
-def test_one_chunk(sojourn, program):
+def test_a_child_waits_for_the_smallest_buffer(sojourn, program):
     """The child's calls fill the smallest buffer several times. The child waits each time, and loses nothing."""
     database = sojourn.path("one-chunk.db")
     done, summary = sojourn.record([program, "locked"], database, ["--buffer", "1", "--block-ms", "10000"])
@@ -159,7 +159,7 @@ def test(sojourn, arguments):
     test_attached(sojourn, arguments[0])
     test_become(sojourn, arguments[0])
     test_locked(sojourn, arguments[0])
-    test_one_chunk(sojourn, arguments[0])
+    test_a_child_waits_for_the_smallest_buffer(sojourn, arguments[0])
     test_unseen(sojourn, arguments[0])
 
 

@@ -75,7 +75,7 @@ def lines(sojourn, samples):
     check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
 
 
-def lines_that_run(sojourn, samples, classes):
+def lines_that_ran_are_recorded(sojourn, samples, classes):
     """Checks the lines of methods, and whether these ran, in interpreted and compiled code. The sample states what
     is expected."""
     with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
@@ -119,7 +119,7 @@ def early_calls(sojourn, database):
     return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}.get("Attached.early(int)", 0)
 
 
-def counted_by_the_other(file):
+def read_count(file):
     with open(file, encoding="utf-8") as lines:
         return int(lines.read())
 
@@ -221,7 +221,7 @@ def hidden_when_attached(sojourn, classes):
     program.finish()
 
 
-def hidden_wanted_later(sojourn, classes):
+def hidden_classes_wanted_later_are_listed(sojourn, classes):
     """A policy that selects hidden classes too late lists the classes that it cannot record. These are classes from
     before the agent, and classes that were defined while no policy selected them. Recorded classes are not listed."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
@@ -288,7 +288,7 @@ def launched_with_another_agent(sojourn, classes, jar):
                       environment=sojourn.environment)
     program.tell("early", 5)
     program.finish()
-    check((early_calls(sojourn, database), counted_by_the_other(counts)) == (6, 6), "launched")
+    check((early_calls(sojourn, database), read_count(counts)) == (6, 6), "launched")
 
 
 def another_agent_before_and_after(sojourn, classes, jar):
@@ -307,7 +307,7 @@ def another_agent_before_and_after(sojourn, classes, jar):
         program.finish()
         check(early_calls(sojourn, database) == 7, f"{comes_first}: {early_calls(sojourn, database)}")
         wanted = 14 if comes_first else 9
-        check(counted_by_the_other(counts) == wanted, f"{comes_first}: {counted_by_the_other(counts)}")
+        check(read_count(counts) == wanted, f"{comes_first}: {read_count(counts)}")
 
 
 def ended(sojourn, database):
@@ -363,7 +363,7 @@ def test(sojourn, arguments):
     classes = sample_classes(sojourn)
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
-    lines_that_run(sojourn, arguments[0], classes)
+    lines_that_ran_are_recorded(sojourn, arguments[0], classes)
     choices(sojourn, classes)
     any_names(sojourn, classes)
     old_class_files(sojourn, classes)
@@ -371,7 +371,7 @@ def test(sojourn, arguments):
     redefined(sojourn, classes)
     hidden(sojourn, classes)
     hidden_when_attached(sojourn, classes)
-    hidden_wanted_later(sojourn, classes)
+    hidden_classes_wanted_later_are_listed(sojourn, classes)
     hidden_values(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)

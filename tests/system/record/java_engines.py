@@ -130,7 +130,7 @@ def another_policy(sojourn, classes):
     check_accounts(sojourn, database)
 
 
-def the_systems_classes_come_and_go(sojourn, classes):
+def system_classes_are_added_and_removed(sojourn, classes):
     """Sets policies without system classes, with them, and without them again. Each line of input ends a call. The
     policy changes while the next call waits for its line."""
     reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
@@ -189,7 +189,7 @@ def taken_out(sojourn, classes):
     check(output == "wrong=0\n", f"{output}")
 
 
-def in_a_running_program(sojourn, classes):
+def classes_of_a_running_jvm_are_rewritten(sojourn, classes):
     """The JVM runs without calls of its tracing functions: classes are rewritten, and that is reported."""
     program = Program(classes)
     database = sojourn.path("attached.db")
@@ -210,10 +210,10 @@ def test(sojourn, arguments):
     compiled(sojourn, classes, is_long)
     faults(sojourn, classes)
     another_policy(sojourn, classes)
-    the_systems_classes_come_and_go(sojourn, classes)
+    system_classes_are_added_and_removed(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
     taken_out(sojourn, classes)
-    in_a_running_program(sojourn, classes)
+    classes_of_a_running_jvm_are_rewritten(sojourn, classes)
 
 
 main(test)

@@ -37,7 +37,7 @@ def plain_name(name):
     return re.sub(r"^(.\[)(?:[^ :]*:)?([^ (]*)(?:\([^)]*\))?", r"\1\2", name)
 
 
-def without_category(name):
+def strip_category(name):
     """Removes the category of the defining class from a name. The receiver stays."""
     return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
 
@@ -45,10 +45,10 @@ def without_category(name):
 def without_made(name):
     """Removes the class that the program creates from names. The program may have ended before the recorder asks for
     the name. system.objc_take_out tests it with a running program."""
-    return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
+    return re.sub(r"^(.\[)SmpMade:", r"\1", strip_category(name))
 
 
-RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted": without_made, "dispatch": without_category}
+RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted": without_made, "dispatch": strip_category}
 
 
 def physical(sojourn, database):

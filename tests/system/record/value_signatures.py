@@ -158,11 +158,11 @@ def other_places(sojourn):
         told = f"in the debug data '{name}' (" in done.stderr
         advised = "'_:KIND'" in done.stderr
         check(done.returncode == 0 and told == advised == ("in another place" in done.stderr) == (name is not None), f"{rule}: {done.stderr}")
-    check(told_of_running(sojourn, program, "/bin/sleep") is False, "the file at the path was looked at, not the one that runs")
-    check(told_of_running(sojourn, "/bin/sleep", program) is True, "the file that runs was not looked at")
+    check(warns_about_running(sojourn, program, "/bin/sleep") is False, "the file at the path was looked at, not the one that runs")
+    check(warns_about_running(sojourn, "/bin/sleep", program) is True, "the file that runs was not looked at")
 
 
-def told_of_running(sojourn, here, there):
+def warns_about_running(sojourn, here, there):
     """True if the recorder warns about a process that runs the file `there`. On this machine, the path of that
     process has the file `here`, as for a process in a container."""
     path = sojourn.path("running")
