@@ -144,7 +144,7 @@ static void a_long_message_may_be_read_into_its_buffer(void **state)
     assert_int_equal(feed(&limits, &bytes), SJ_SP_MORE);
     while (left > 0 && result == SJ_SP_MORE) {
         size_t capacity = 0;
-        uint8_t *place = sj_sp_peer_place(&test->peer, &test->account, false, &capacity, &result);
+        uint8_t *place = sj_sp_peer_reserve(&test->peer, &test->account, false, &capacity, &result);
         assert_int_equal(result, SJ_SP_MORE);
         const size_t part = place == NULL ? left : capacity < left ? capacity : left;
         if (place == NULL) { /* the last part of it */
@@ -152,7 +152,7 @@ static void a_long_message_may_be_read_into_its_buffer(void **state)
             result = feed(&limits, &bytes);
         } else {
             memcpy(place, from, part);
-            result = sj_sp_peer_placed(&test->peer, part);
+            result = sj_sp_peer_commit(&test->peer, part);
         }
         from += part;
         left -= part;
