@@ -180,7 +180,7 @@ def types_are_checked(sojourn):
     done, _, database = record(sojourn, command, "unfit.db", write_policy(sojourn, rules))
     check(done.stdout.splitlines() == PLAIN and not hits_of(sojourn, database), f"unfit: {done.stdout}")
     for name in ("wide", "whole"):
-        check(f"rule '{name}': what it sets is not of the methods' type, so 1 calls stayed" in done.stderr, f"unfit: {done.stderr}")
+        check(f"rule '{name}': its value does not have the type of the methods; calls left unchanged: 1;" in done.stderr, f"unfit: {done.stderr}")
 
 
 def overflows_leave_balanced_calls(sojourn, classes):
