@@ -140,7 +140,7 @@ static void test_progress_without_a_watcher_is_not_shown(void **unused)
     assert_int_equal(shown, 0);
 }
 
-static void *end_it(void *held)
+static void *end_work_of_another_thread(void *held)
 {
     const sj_progress_work *work = held;
     sj_progress_watch(note);
@@ -162,7 +162,7 @@ static void test_work_that_ends_in_another_thread_is_not_counted_there(void **un
     pthread_t thread;
     (void)unused;
     sj_progress_work work = sj_progress_begin(2);
-    assert_int_equal(pthread_create(&thread, NULL, end_it, &work), 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_work_of_another_thread, &work), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     sj_progress_watch(note); /* the next command of this thread */
     work = sj_progress_begin(2);
