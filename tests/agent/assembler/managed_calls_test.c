@@ -361,7 +361,7 @@ static void test_a_handler_on_another_stack_takes_no_managed_calls(void **state)
     EXPECT(steps, "+1 +2 ~ - ");
 }
 
-static void test_what_ended_among_lost_records_is_truncated(void **state)
+static void test_calls_that_ended_among_lost_records_are_truncated(void **state)
 {
     (void)state;
     static const step steps[] = {{'+', 1, CALL},
@@ -468,7 +468,7 @@ int main(void)
         cmocka_unit_test(test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),
         cmocka_unit_test(test_a_handler_on_another_stack_takes_no_managed_calls),
-        cmocka_unit_test(test_what_ended_among_lost_records_is_truncated),
+        cmocka_unit_test(test_calls_that_ended_among_lost_records_are_truncated),
         cmocka_unit_test(test_single_and_batched_records_make_the_same_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

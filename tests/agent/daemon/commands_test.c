@@ -62,7 +62,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static sj_status order(const char *kind, const char *arguments, json_t **result, sj_error *error)
+static sj_status execute(const char *kind, const char *arguments, json_t **result, sj_error *error)
 {
     *result = NULL;
     return sj_device_command_run(&context, kind, arguments, 1000, result, error);
@@ -72,7 +72,7 @@ static void expect_refusal(const char *kind, const char *arguments, const char *
 {
     json_t *result = NULL;
     sj_error error = {0};
-    const sj_status status = order(kind, arguments, &result, &error);
+    const sj_status status = execute(kind, arguments, &result, &error);
     if (status == SJ_OK || strstr(error.text, said) == NULL) {
         fail_msg("%s %s: %d, %s", kind, arguments, (int)status, error.text);
     }
@@ -177,7 +177,7 @@ static void an_incomplete_file_is_removed(void **state)
     snprintf(arguments, sizeof(arguments),
              "{\"file\": 7, \"bytes\": 100000, \"directory\": \"%s\", \"name\": \"a.txt\"}",
              target);
-    assert_int_equal(order("write", arguments, &result, &error), SJ_OK);
+    assert_int_equal(execute("write", arguments, &result, &error), SJ_OK);
     json_decref(result);
     struct stat about;
     char path[128];
@@ -209,7 +209,7 @@ static void a_link_in_the_place_of_the_file_is_not_followed(void **state)
     snprintf(arguments, sizeof(arguments),
              "{\"file\": 7, \"bytes\": 100000, \"directory\": \"%s\", \"name\": \"a.txt\"}",
              target);
-    assert_int_equal(order("write", arguments, &result, &error), SJ_OK);
+    assert_int_equal(execute("write", arguments, &result, &error), SJ_OK);
     json_decref(result);
     assert_int_equal(stat(precious, &about), 0);
     assert_int_equal(about.st_size, 8);

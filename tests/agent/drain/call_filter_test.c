@@ -416,7 +416,7 @@ static void both_calls_of_a_tail_call_pass(void **state)
     assert_passed(3, SJ_RECORD_LEAVE, INNER);
 }
 
-static void a_jump_to_what_is_kept_out_leads_to_no_other_call(void **state)
+static void a_jump_to_a_filtered_call_leads_to_no_other_call(void **state)
 {
     fixture *f = *state;
     f->policy.max_depth = 1;
@@ -593,7 +593,7 @@ static void the_age_of_an_open_call_is_that_of_the_previous_check(void **state)
     sj_pattern_free(&trigger->subject);
 }
 
-static void the_budget_is_told_of_calls_without_a_clock(void **state)
+static void the_governor_counts_calls_without_a_clock(void **state)
 {
     fixture *f = *state;
     const sj_overhead_governor_options options = {.call_ns = 100, .threadless = true};
@@ -617,7 +617,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_a_policy_everything_passes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_budget_is_told_of_calls_without_a_clock, set_up,
+        cmocka_unit_test_setup_teardown(the_governor_counts_calls_without_a_clock, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_below_the_minimum_are_kept_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
@@ -636,7 +636,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_call_that_jumps_lasts_as_long_as_the_one_jumped_to,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(both_calls_of_a_tail_call_pass, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_jump_to_what_is_kept_out_leads_to_no_other_call, set_up,
+        cmocka_unit_test_setup_teardown(a_jump_to_a_filtered_call_leads_to_no_other_call, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_jump_that_leads_nowhere_is_a_return, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chains_of_any_length_need_few_calls, set_up, tear_down),

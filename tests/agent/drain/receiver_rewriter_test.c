@@ -95,7 +95,7 @@ sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t proce
 }
 
 /* INHERITED + 2 shares the hooks of METHOD, so it is unhooked with METHOD. */
-static void test_a_receivers_function_is_free_when_its_method_is(void **state)
+static void test_a_receivers_function_is_unhooked_with_its_method(void **state)
 {
     static const uint32_t method = METHOD;
     static char registry;
@@ -171,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_entry_and_exit_get_the_receivers_function),
-        cmocka_unit_test(test_a_receivers_function_is_free_when_its_method_is),
+        cmocka_unit_test(test_a_receivers_function_is_unhooked_with_its_method),
         cmocka_unit_test(test_a_value_waits_for_the_next_records),
         cmocka_unit_test(test_a_handler_may_run_between_value_and_entry),
         cmocka_unit_test(test_values_of_a_handler_left_by_longjmp_are_dropped),

@@ -212,7 +212,7 @@ static void a_short_thread_takes_one_frame(void **state)
     assert_int_equal(frames(f), 1);
 }
 
-static void a_thread_that_lives_is_announced(void **state)
+static void a_running_thread_is_announced(void **state)
 {
     fixture *f = *state;
     assert_true(fake_thread_call(&f->thread, FUNCTION));
@@ -235,7 +235,7 @@ static void check_name(const fixture *f, const char *given, const char *wanted)
 }
 
 /* Makes the test's own thread the drained thread, so that the test can rename it. */
-static void a_name_that_a_thread_gets_later_is_told(void **state)
+static void a_later_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
     f->drained->tid = (uint32_t)syscall(SYS_gettid);
@@ -310,7 +310,7 @@ static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
     sj_policy_free(&policy);
 }
 
-static void the_last_name_of_a_thread_is_told(void **state)
+static void the_last_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
     f->drained->tid = (uint32_t)syscall(SYS_gettid);
@@ -755,12 +755,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_is_stored_is_not_lost_by_a_kill, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_running_thread_is_announced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_later_name_of_a_thread_is_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_renames_itself_is_chosen_by_its_new_name,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_of_refused_blocks_are_not_sent, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_do_not_count_in_the_next_block,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(events_of_refused_blocks_are_unsent_once, set_up,

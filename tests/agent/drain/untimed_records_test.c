@@ -285,7 +285,7 @@ static void untimed_calls_get_the_mean_duration_if_time_allows(void **state)
     sj_call_timing_free(timing);
 }
 
-static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
+static void the_cost_of_a_clock_read_counts_in_no_other_call(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing_with_probes(30);
@@ -308,7 +308,7 @@ static void an_interrupted_call_changes_the_mean_only_little(void **state)
 
 /* The thread waits for the drain for 800 ticks, up to tick 2,000. The calls of 2 lie in the 200
  * ticks before the wait. The timed call of 1 lasts 250 ticks without the wait. */
-static void waits_for_the_drain_are_no_part_of_calls(void **state)
+static void waits_for_the_drain_count_in_no_call(void **state)
 {
     (void)state;
     const uint64_t stack = STACK_HIGH - 4096;
@@ -458,9 +458,9 @@ int main(void)
         cmocka_unit_test(short_functions_with_many_calls_are_counted),
         cmocka_unit_test(functions_that_become_long_are_timed_again),
         cmocka_unit_test(untimed_calls_get_the_mean_duration_if_time_allows),
-        cmocka_unit_test(the_clock_of_a_timed_call_is_no_part_of_others),
+        cmocka_unit_test(the_cost_of_a_clock_read_counts_in_no_other_call),
         cmocka_unit_test(an_interrupted_call_changes_the_mean_only_little),
-        cmocka_unit_test(waits_for_the_drain_are_no_part_of_calls),
+        cmocka_unit_test(waits_for_the_drain_count_in_no_call),
         cmocka_unit_test(calls_that_may_have_been_long_put_their_function_back_on_the_clock),
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
         cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),

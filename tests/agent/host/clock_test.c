@@ -59,7 +59,7 @@ static void clocks_without_a_step_have_one_of_a_tick(void **state)
     assert_int_equal(sj_clock_step_of(read_made), 1);
 }
 
-static void times_are_kept_in_whole_steps_of_the_clock(void **state)
+static void times_are_stored_in_whole_steps_of_the_clock(void **state)
 {
     (void)state;
     assert_int_equal(sj_clock_kept_step(1, 10, 0.5), 20);
@@ -95,7 +95,7 @@ int main(void)
         cmocka_unit_test_setup(the_step_of_a_clock_is_found, set_up),
         cmocka_unit_test_setup(the_step_is_found_although_the_thread_changes_processors, set_up),
         cmocka_unit_test_setup(clocks_without_a_step_have_one_of_a_tick, set_up),
-        cmocka_unit_test(times_are_kept_in_whole_steps_of_the_clock),
+        cmocka_unit_test(times_are_stored_in_whole_steps_of_the_clock),
         cmocka_unit_test(clock_readings_differ_by_multiples_of_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,7 +177,7 @@ static void another_selection_is_reported_before_threads_resume(void **state)
     assert_false(other_is_free_at_resumption);
 }
 
-static void what_a_failed_selection_has_set_free_is_reported(void **state)
+static void functions_unhooked_by_a_failed_selection_are_reported(void **state)
 {
     (void)state;
     hooking_fails = true;
@@ -231,8 +231,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_selection_is_reported_before_threads_resume, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_reported, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(functions_unhooked_by_a_failed_selection_are_reported,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(renamed_calls_follow_the_function_that_is_hooked, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(changes_have_their_own_times, set_up, tear_down),

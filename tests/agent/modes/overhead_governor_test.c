@@ -386,7 +386,7 @@ static void a_refusal_is_reported_and_not_repeated_at_once(void **state)
     assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 2);
 }
 
-static void nothing_is_traced_while_it_is_suspended(void **state)
+static void a_suspended_governor_traces_no_process(void **state)
 {
     fixture *f = *state;
     assert_true(sj_overhead_governor_suspend(f->governor, MS));
@@ -426,7 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_failed_attempt_doubles_the_pause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_refusal_is_reported_and_not_repeated_at_once, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_traced_while_it_is_suspended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_suspended_governor_traces_no_process, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "tests/support/check.h"
 
-static void hooking_and_starting_count_beside_probes(void **state)
+static void hooking_and_starting_add_to_the_cost_of_probes(void **state)
 {
     (void)state;
     const sj_recording_cost cost = {.cpu_ns = 1000,
@@ -91,7 +91,7 @@ static void probes_cost_no_more_than_the_program_had(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hooking_and_starting_count_beside_probes),
+        cmocka_unit_test(hooking_and_starting_add_to_the_cost_of_probes),
         cmocka_unit_test(a_factor_beyond_four_is_reported_unchanged),
         cmocka_unit_test(an_unknown_cost_is_not_estimated),
         cmocka_unit_test(probes_cost_no_more_than_the_program_had),

@@ -698,7 +698,7 @@ static void a_class_that_is_redefined_ends(void **state)
     assert_int_equal(frames(f), before + 1);
 }
 
-static void what_the_agent_refused_is_counted_and_sent(void **state)
+static void refusals_of_the_agent_are_counted_and_sent(void **state)
 {
     const fixture *f = *state;
     char path[PATH_MAX];
@@ -791,7 +791,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(class_numbers_of_one_program_do_not_exhaust_those_of_others,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,
+        cmocka_unit_test_setup_teardown(refusals_of_the_agent_are_counted_and_sent, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             a_runtime_is_reported_once_a_process_where_calls_are_counted, set_up, tear_down),

@@ -393,7 +393,7 @@ static void count_aside(void *context, const char *session, const char *director
 
 /* The account of refused frames is kept when the spool is opened again and removed.
  * sj_spool_aside_each finds it. */
-static void what_was_refused_is_counted_and_named_until_it_is_removed(void **state)
+static void refused_frames_are_counted_and_named_until_removed(void **state)
 {
     fixture *test = *state;
     sj_spool_aside aside;
@@ -650,7 +650,7 @@ int main(void)
         CASE(spools_of_one_root_share_its_budget),
         CASE(a_spool_is_opened_once_only),
         CASE(a_rejected_frame_is_put_aside_and_not_given_again),
-        CASE(what_was_refused_is_counted_and_named_until_it_is_removed),
+        CASE(refused_frames_are_counted_and_named_until_removed),
         CASE(a_frame_without_an_account_is_not_acknowledged),
         CASE(damage_without_an_account_is_not_stepped_over),
         CASE(frames_that_were_not_kept_use_no_budget),

@@ -84,7 +84,7 @@ static void append_frames(collector *one, int blocks)
     }
 }
 
-static void start_uplink_that(collector *one, uint32_t window, bool waits)
+static void start_uplink_with(collector *one, uint32_t window, bool waits)
 {
     sj_error error = {0};
     const sj_uplink_options options = {.channel = &sj_channel_nng,
@@ -98,7 +98,7 @@ static void start_uplink_that(collector *one, uint32_t window, bool waits)
 
 static void start_uplink(collector *one, uint32_t window)
 {
-    start_uplink_that(one, window, false);
+    start_uplink_with(one, window, false);
 }
 
 static unsigned type_of(nng_msg *message)
@@ -205,7 +205,7 @@ static void only_hello_is_sent_before_the_uplink_is_released(void **state)
     collector *one = *state;
     nng_msg *message;
     append_frames(one, 5);
-    start_uplink_that(one, 8, true);
+    start_uplink_with(one, 8, true);
     expect_question(one, SJ_FRAME_HELLO, &message);
     accept(one, message, 8);
     sj_uplink_wake(one->uplink);

@@ -397,7 +397,7 @@ static void fork_while_waiting(const char *directory, uint32_t chunks, uint64_t 
     CHECK(atomic_load(&sj_recorder.calling) == 0);
 }
 
-static void fork_while_waiting_for_room(const char *directory)
+static void fork_while_waiting_for_space(const char *directory)
 {
     const uint64_t calls = UINT64_C(3) * SJ_CHUNK_RECORDS;
     fork_while_waiting(directory, 2, calls);
@@ -437,7 +437,7 @@ static void test_a_child_may_return_from_a_handler_into_a_wait(void **state)
 {
     (void)state;
     for (forks_by = FORK_ALONE; forks_by <= FORK_UNSEEN; forks_by++) {
-        assert_int_equal(run_in_child(fork_while_waiting_for_room), 0);
+        assert_int_equal(run_in_child(fork_while_waiting_for_space), 0);
         assert_int_equal(run_in_child(fork_while_waiting_with_spare), 0);
         assert_int_equal(run_in_child(fork_while_waiting_for_slot), 0);
     }

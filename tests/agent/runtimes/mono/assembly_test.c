@@ -64,7 +64,7 @@ static sj_status find_super(void *context, const char *name, const char *super)
     return SJ_OK;
 }
 
-static void classes_tell_what_they_extend(void **state)
+static void the_superclass_of_each_class_is_read(void **state)
 {
     (void)state;
     char super[64] = "";
@@ -163,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_has_its_name),
-        cmocka_unit_test(classes_tell_what_they_extend),
+        cmocka_unit_test(the_superclass_of_each_class_is_read),
         cmocka_unit_test(tokens_of_public_keys_are_computed),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(damaged_tables_cause_no_wrong_access),
