@@ -555,7 +555,7 @@ static void the_edge_stops_with_messages_under_way(void **state)
     }
 }
 
-static void an_address_that_is_taken_is_refused(void **state)
+static void an_address_in_use_is_refused(void **state)
 {
     (void)state;
     sj_edge *other = NULL;
@@ -597,7 +597,7 @@ int main(void)
         CASE(newcomers_wait_while_devices_hold_all_connections),
         CASE(a_reply_to_a_closed_connection_is_dropped),
         CASE(the_edge_stops_with_messages_under_way),
-        CASE(an_address_that_is_taken_is_refused),
+        CASE(an_address_in_use_is_refused),
     };
     return cmocka_run_group_tests_name("edge", tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static bool is_hung_up(int peer)
     }
 }
 
-static sj_edge_counters wait_for_nobody(void)
+static sj_edge_counters wait_until_all_closed(void)
 {
     sj_edge_counters counters = {0};
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
@@ -191,7 +191,7 @@ static bool tls_greet(const tls_peer *peer)
     return tls_say(peer, greeting, sizeof(greeting)) && tls_read(peer, reply, sizeof(reply));
 }
 
-static void check_somebody_is_served(const char *versions)
+static void check_a_peer_is_served(const char *versions)
 {
     tls_peer good;
     tls_open(&good, versions);
@@ -205,12 +205,12 @@ static void only_tls_1_2_and_1_3_are_accepted(void **state)
     (void)state;
     tls_peer old;
     assert_true(start("tls+tcp", AF_INET));
-    check_somebody_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.3");
-    check_somebody_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.2");
+    check_a_peer_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.3");
+    check_a_peer_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.2");
     tls_open(&old, "NORMAL:-VERS-ALL:+VERS-TLS1.1:+VERS-TLS1.0");
     assert_int_not_equal(tls_shake(&old), 0);
     tls_close(&old);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* A second handshake on a connection costs the server as much as a first, and no sender needs
@@ -228,8 +228,8 @@ static void a_peer_that_renegotiates_tls_is_disconnected(void **state)
         assert_true(is_hung_up(peer.socket));
         tls_close(&peer);
     }
-    check_somebody_is_served("NORMAL");
-    (void)wait_for_nobody();
+    check_a_peer_is_served("NORMAL");
+    (void)wait_until_all_closed();
 }
 
 /* TLS 1.3 has key updates instead. A few are served, a flood of them ends the connection. */
@@ -247,9 +247,9 @@ static void key_updates_without_end_end_the_connection(void **state)
     for (int i = 0; i < MANY && gnutls_session_key_update(peer.session, GNUTLS_KU_PEER) == 0; i++) {
     }
     (void)tls_ask(&peer); /* served or not: only this peer is affected */
-    check_somebody_is_served("NORMAL");
+    check_a_peer_is_served("NORMAL");
     tls_close(&peer);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* Sends many messages in one record, and a message in records of one byte. */
@@ -275,7 +275,7 @@ static void records_may_have_any_length(void **state)
     }
     assert_true(tls_read(&peer, answers, sizeof(question)));
     tls_close(&peer);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* Sends the first bytes of a handshake, one more on each connection, or cleartext. A connection
@@ -294,12 +294,12 @@ static void half_handshakes_and_cleartext_are_disconnected(void **state)
         (void)!send(peers[i], is_cleartext ? greeting : client_hello,
                     is_cleartext ? sizeof(greeting) : i, MSG_NOSIGNAL);
     }
-    check_somebody_is_served("NORMAL");
+    check_a_peer_is_served("NORMAL");
     for (size_t i = 0; i < count; i++) {
         assert_true(is_hung_up(peers[i]));
         close(peers[i]);
     }
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* The edge stops while peers are at different steps of TLS. */
@@ -364,7 +364,7 @@ static void peers_of_one_ipv6_network_share_one_limit(void **state)
         close(crowd[i]);
     }
     close(good);
-    const sj_edge_counters counters = wait_for_nobody();
+    const sj_edge_counters counters = wait_until_all_closed();
     assert_true(counters.displaced >= CROWD - 40);
 }
 
@@ -374,8 +374,8 @@ static void tls_is_spoken_over_ipv6(void **state)
     if (!start("tls+tcp", AF_INET6)) {
         skip();
     }
-    check_somebody_is_served("NORMAL");
-    (void)wait_for_nobody();
+    check_a_peer_is_served("NORMAL");
+    (void)wait_until_all_closed();
 }
 
 /* ---- one address ---- */
@@ -406,7 +406,7 @@ static void silent_peers_displace_only_silent_peers(void **state)
         close(crowd[i]);
     }
     close(good);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* One lost packet does not end the connection of a device without data. The timeout of a silent
@@ -464,7 +464,7 @@ static void silent_peers_keep_out_no_good_peer_of_their_address(void **state)
     while (silent > 0) {
         close(crowd[--silent]);
     }
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 static int make_certificate(void **state)

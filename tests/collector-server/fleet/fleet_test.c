@@ -231,7 +231,7 @@ static sj_status next(int64_t device, uint64_t last, sj_fleet_command *command)
     return sj_fleet_next(fleet, device, 0, last, command, &error);
 }
 
-static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
+static void a_command_is_repeated_until_it_is_claimed_and_ends_once(void **state)
 {
     (void)state;
     sj_error error = {0};
@@ -504,7 +504,7 @@ int main(void)
         CASE(an_invitation_is_used_once_and_ends),
         CASE(a_pass_ends_with_its_token),
         CASE(a_device_is_taken_over_by_an_invitation_for_it_only),
-        CASE(a_command_is_given_until_it_is_taken_up_and_ends_once),
+        CASE(a_command_is_repeated_until_it_is_claimed_and_ends_once),
         CASE(a_status_that_is_no_object_is_stored_as_an_empty_one),
         CASE(a_timeout_names_where_the_command_was),
         CASE(a_job_waits_for_blocks_but_not_for_those_that_were_refused),

@@ -559,7 +559,7 @@ static void an_older_daemon_gets_a_command_with_the_reply(void **state)
                     "failed|1|\n");
 }
 
-static void two_processes_that_poll_by_turns_are_a_copy(void **state)
+static void two_processes_that_poll_in_turn_are_reported_as_a_copy(void **state)
 {
     (void)state;
     static const char copies[] = "SELECT device_id FROM copied_devices";
@@ -584,7 +584,7 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
 
 /* Guesses get a limited number of answers. Further guesses cost their connection. A device with a
  * valid token connects meanwhile, from the same address. */
-static void guessing_gets_slow_and_keeps_nobody_out(void **state)
+static void guesses_of_tokens_are_limited_and_keep_no_device_out(void **state)
 {
     (void)state;
     char guess[SJ_SECRET_TEXT_BYTES];
@@ -626,7 +626,7 @@ static int try_to_enrol(const char *invitation)
 }
 
 /* Beyond the limit in a second, no invitation is checked. Devices are served as before. */
-static void invitations_are_guessed_no_faster_than_allowed(void **state)
+static void guesses_of_invitations_are_limited(void **state)
 {
     (void)state;
     unsigned examined = 0;
@@ -655,9 +655,9 @@ int main(void)
         CASE(a_result_is_of_the_commands_own_device_only),
         CASE(a_command_is_claimed_by_one_process_only),
         CASE(an_older_daemon_gets_a_command_with_the_reply),
-        CASE(two_processes_that_poll_by_turns_are_a_copy),
-        CASE(guessing_gets_slow_and_keeps_nobody_out),
-        CASE(invitations_are_guessed_no_faster_than_allowed),
+        CASE(two_processes_that_poll_in_turn_are_reported_as_a_copy),
+        CASE(guesses_of_tokens_are_limited_and_keep_no_device_out),
+        CASE(guesses_of_invitations_are_limited),
     };
     return cmocka_run_group_tests_name("fleet.wire", tests, NULL, NULL);
 }

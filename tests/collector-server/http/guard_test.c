@@ -122,7 +122,7 @@ static void a_token_is_the_owners_alone(void **state)
 }
 
 /* The test simulates a full disk by a process that may not write files. */
-static void a_token_that_could_not_be_written_is_made_anew(void **state)
+static void a_token_that_could_not_be_written_is_made_again(void **state)
 {
     char folder[] = "/tmp/sj_login_XXXXXX";
     char path[64];
@@ -185,7 +185,7 @@ int main(void)
         cmocka_unit_test(addresses_of_the_loopback_are_known),
         cmocka_unit_test(other_sites_may_link_and_nothing_else),
         cmocka_unit_test(a_token_is_the_owners_alone),
-        cmocka_unit_test(a_token_that_could_not_be_written_is_made_anew),
+        cmocka_unit_test(a_token_that_could_not_be_written_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,7 +271,7 @@ static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
     expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
 }
 
-static void notes_are_written_on_sessions_and_taken_back(void **state)
+static void notes_on_sessions_are_written_and_removed(void **state)
 {
     (void)state;
     expect_change("{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"slow since 9.1\","
@@ -708,7 +708,7 @@ static void routes_without_post_refuse_a_post(void **state)
     json_decref(client_json(server, "/api/v1/commands/1/file", 404));
 }
 
-static void a_server_over_a_cluster_takes_no_changes(void **state)
+static void a_server_over_a_cluster_refuses_changes(void **state)
 {
     (void)state;
     sj_error error;
@@ -746,7 +746,7 @@ int main(void)
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
-        cmocka_unit_test(notes_are_written_on_sessions_and_taken_back),
+        cmocka_unit_test(notes_on_sessions_are_written_and_removed),
         cmocka_unit_test(a_change_of_sessions_is_made_for_all_or_none),
         cmocka_unit_test(at_most_50_sessions_are_removed_by_one_request),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
@@ -760,7 +760,7 @@ int main(void)
         cmocka_unit_test(malformed_tags_are_not_imported),
         cmocka_unit_test(an_import_ends_with_its_client),
         cmocka_unit_test(routes_without_post_refuse_a_post),
-        cmocka_unit_test(a_server_over_a_cluster_takes_no_changes),
+        cmocka_unit_test(a_server_over_a_cluster_refuses_changes),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -250,7 +250,7 @@ static void a_process_that_does_not_answer_is_killed(void **state)
     assert_int_equal(kill(before, 0), -1);
 }
 
-static bool nobody_waits(void *context)
+static bool no_client_waits(void *context)
 {
     (void)context;
     return false;
@@ -262,7 +262,7 @@ static void a_question_that_nobody_waits_for_ends(void **state)
     char said[512];
     assert_int_equal(ask("WITH RECURSIVE e(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT "
                          "count(*) FROM e",
-                         PATIENT_MS, nobody_waits, said, sizeof(said)),
+                         PATIENT_MS, no_client_waits, said, sizeof(said)),
                      SJ_ECLOSED);
     assert_still_well();
 }

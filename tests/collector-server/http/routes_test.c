@@ -274,7 +274,7 @@ static void the_mean_counts_every_recursive_activation(void **state)
     json_decref(body);
 }
 
-static void searching_takes_percent_and_underscore_as_they_are(void **state)
+static void searching_matches_percent_and_underscore_literally(void **state)
 {
     (void)state;
     json_t *body = client_json(server, "/api/v1/sessions/1/functions?search=%25_", 200);
@@ -773,7 +773,7 @@ int main(void)
         cmocka_unit_test(functions_sort_by_every_column_both_ways),
         cmocka_unit_test(quantiles_are_nanoseconds_between_minimum_and_maximum),
         cmocka_unit_test(the_mean_counts_every_recursive_activation),
-        cmocka_unit_test(searching_takes_percent_and_underscore_as_they_are),
+        cmocka_unit_test(searching_matches_percent_and_underscore_literally),
         cmocka_unit_test(pages_of_functions_join_without_overlap_or_hole),
         cmocka_unit_test(a_name_that_is_not_utf8_is_shown_with_a_replacement),
         cmocka_unit_test(wrong_parameters_are_refused_with_their_name),

@@ -412,7 +412,7 @@ static void hostile_peers_hurt_only_themselves(void **state)
 
 /* The frames are complete but contradict what is stored. The log names the sender and the
  * contradiction. */
-static void lies_are_named_in_the_log(void **state)
+static void false_frames_are_named_in_the_log(void **state)
 {
     fixture *test = *state;
     frame_maker stranger;
@@ -517,7 +517,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(peers_that_break_off_do_not_stop_a_tcp_listener, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(hostile_peers_hurt_only_themselves, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lies_are_named_in_the_log, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(false_frames_are_named_in_the_log, set_up, tear_down),
         cmocka_unit_test_setup_teardown(silent_connections_keep_no_device_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_locked_store_makes_the_senders_wait, set_up, tear_down),
     };

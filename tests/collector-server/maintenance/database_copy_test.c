@@ -446,7 +446,7 @@ static void a_copy_that_cannot_be_opened_gets_no_name(void **state)
     }
 }
 
-static void a_damaged_backup_is_restored_only_when_asked(void **state)
+static void a_damaged_backup_is_restored_only_on_request(void **state)
 {
     static const char *const damages[][2] = {
         {"UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2", "corrupt data"},
@@ -488,7 +488,7 @@ int main(void)
         CASE(a_backup_in_a_read_only_folder_is_restored),
         CASE(reading_a_backup_leaves_nothing_beside_it),
         CASE(a_copy_that_cannot_be_opened_gets_no_name),
-        CASE(a_damaged_backup_is_restored_only_when_asked),
+        CASE(a_damaged_backup_is_restored_only_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -482,7 +482,7 @@ static const char apart_sql[] =
 /* The call paths of one session are damaged. Its blocks are stored as before, and its aggregates
  * are written when they have been rebuilt. The aggregates of the other session, with blocks in the
  * same batches, are written. */
-static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
+static void damaged_call_paths_stop_only_the_sums_of_their_session(void **state)
 {
     lab_file *lab = *state;
     const sj_store_options at_once = {.path = lab->path};
@@ -562,7 +562,7 @@ static char *ask_paths_of_first_session(const lab_file *lab)
                              " FROM call_paths WHERE session_id = 1 ORDER BY 1");
 }
 
-static void a_session_of_too_many_call_paths_is_set_apart(void **state)
+static void deferred_sums_of_too_many_paths_equal_immediate_ones(void **state)
 {
     lab_file *late = *state;
     lab_file *prompt = NULL;
@@ -753,10 +753,10 @@ int main(void)
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_cannot_be_recomputed_harms_no_other,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_whose_sums_cannot_be_made_is_set_apart,
+        cmocka_unit_test_setup_teardown(damaged_call_paths_stop_only_the_sums_of_their_session,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
-                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(deferred_sums_of_too_many_paths_equal_immediate_ones,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test(rare_paths_are_folded_and_every_sum_stays_exact),
         cmocka_unit_test_setup_teardown(paths_are_folded_before_they_have_rows, set_up_lazy,
                                         lab_file_tear_down),

@@ -288,7 +288,7 @@ static void a_disk_that_fails_at_any_step_loses_nothing_acknowledged(void **stat
     assert_true(failed > runs * 9 / 10);
 }
 
-static void memory_that_ends_at_any_allocation_loses_nothing_acknowledged(void **state)
+static void a_failed_allocation_loses_nothing_acknowledged(void **state)
 {
     lab_file lab = {0};
     (void)state;
@@ -400,7 +400,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_fails_at_any_step_loses_nothing_acknowledged),
-        cmocka_unit_test(memory_that_ends_at_any_allocation_loses_nothing_acknowledged),
+        cmocka_unit_test(a_failed_allocation_loses_nothing_acknowledged),
         cmocka_unit_test(a_power_loss_at_any_step_loses_nothing_acknowledged),
         cmocka_unit_test(acknowledged_frames_that_a_lying_disk_lost_are_reported),
     };

@@ -245,7 +245,7 @@ static void rewind_maker(frame_maker *maker, const frame_maker *before)
 }
 
 /* The events are the same, but their numbers differ, because the loss lies between others. */
-static void a_repeat_with_its_loss_elsewhere_is_set_apart(void **state)
+static void a_repeat_with_its_loss_elsewhere_is_not_a_duplicate(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -479,7 +479,7 @@ static void blocks_that_overlap_are_not_counted_twice(void **state)
     frame_maker_deinit(&other);
 }
 
-static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
+static void a_full_store_refuses_blocks_but_recognizes_duplicates(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -748,7 +748,7 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(inconsistent_frames_are_refused_without_ending_the_batch,
                                         lab_file_set_up, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_repeat_with_its_loss_elsewhere_is_set_apart,
+        cmocka_unit_test_setup_teardown(a_repeat_with_its_loss_elsewhere_is_not_a_duplicate,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
                                         lab_file_set_up, lab_file_tear_down),
@@ -760,7 +760,7 @@ int main(void)
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(blocks_that_overlap_are_not_counted_twice, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
+        cmocka_unit_test_setup_teardown(a_full_store_refuses_blocks_but_recognizes_duplicates,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
                                         lab_file_tear_down),
