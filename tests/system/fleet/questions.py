@@ -129,7 +129,7 @@ def every_column_is_described(sojourn, database):
     check(len(names) > 40, f"{names}")
 
 
-def slower_or_not(sojourn):
+def check_reports_slower_functions(sojourn):
     """`check` answers by its exit code. Twenty times the work of one function is slower on any machine, and a file
     is never slower than itself."""
     program = build_sample(sojourn, "questions/worker.c", "-O1")
@@ -446,7 +446,7 @@ def test(sojourn, arguments):
     shell(sojourn, database)
     on_a_terminal(sojourn, database)
     every_column_is_described(sojourn, database)
-    slower_or_not(sojourn)
+    check_reports_slower_functions(sojourn)
 
 
 if __name__ == "__main__":

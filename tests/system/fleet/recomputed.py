@@ -264,7 +264,7 @@ def start_steps(sojourn, database, options):
     return recorder
 
 
-def go_on(recorder, number):
+def continue_recorder(recorder, number):
     recorder.stdin.write("\n")
     recorder.stdin.flush()
     check(recorder.stdout.readline() == f"{number}\n", f"the program does not reach step {number}")
@@ -281,10 +281,10 @@ def lossy(sojourn):
     wait_for("calls are stored", lambda: stored_calls(sojourn, database))
     os.kill(recorder.pid, signal.SIGSTOP)
     known = stored_calls(sojourn, database)
-    go_on(recorder, 2)
+    continue_recorder(recorder, 2)
     os.kill(recorder.pid, signal.SIGCONT)
     wait_for("the recorder goes on", lambda: stored_calls(sojourn, database) > known)  # now there is free memory
-    go_on(recorder, 3)
+    continue_recorder(recorder, 3)
     _, errors = recorder.communicate("\n", timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"lossy: {recorder.returncode} {errors}")
     lost = sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]

@@ -36,7 +36,7 @@ def readable(descriptor):
     return "(" + ",".join(types) + ")"
 
 
-def told_by_jvmti(sojourn, command):
+def count_by_jvmti(sojourn, command):
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/libjvmti_entries.so")
     told = sojourn.path("jvmti.txt")
     done = subprocess.run(["java", f"-agentpath:{library}={told}", *command], capture_output=True, text=True)
@@ -69,7 +69,7 @@ def same_entries(sojourn, classes, is_long):
     for program in PROGRAMS:
         for mode in [*MODES, *COLLECTORS] if is_long else MODES[:1]:
             command = [mode, "-cp", classes, *program]
-            output, wanted = told_by_jvmti(sojourn, command)
+            output, wanted = count_by_jvmti(sojourn, command)
             for options in ([], TRACED):
                 said, found = recorded(sojourn, command, options)
                 if program[0] == "Loaders" and not options:
@@ -170,7 +170,7 @@ def full_rings(sojourn, classes, number):
     return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
 
 
-def taken_out(sojourn, classes):
+def the_agent_detaches_from_a_killed_recorder(sojourn, classes):
     """The recorder is killed. The agent then detaches while threads enter the tracing functions."""
     program = Program(classes, arguments=["busy"], environment=sojourn.environment,
                       prefix=[sojourn.program, "record", "-q", "-o", sojourn.path("taken_out.db"), *TRACED, "--"])
@@ -212,7 +212,7 @@ def test(sojourn, arguments):
     another_policy(sojourn, classes)
     system_classes_are_added_and_removed(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
-    taken_out(sojourn, classes)
+    the_agent_detaches_from_a_killed_recorder(sojourn, classes)
     classes_of_a_running_jvm_are_rewritten(sojourn, classes)
 
 

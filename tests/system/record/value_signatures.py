@@ -147,7 +147,7 @@ def refusals(sojourn):
         check(("floating-point argument 3" in done.stderr) == is_explained, f"{rule}: {done}")
 
 
-def other_places(sojourn):
+def a_warning_names_misplaced_arguments(sojourn):
     """A warning names an argument that debug data locate elsewhere than the signature. The argument is recorded as
     written."""
     program = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "gcc-O2", "values")
@@ -194,7 +194,7 @@ def test(sojourn, arguments):
                 count += FUNCTIONS
     print(f"{count} signatures, {values} values as printed")
     refusals(sojourn)
-    other_places(sojourn)
+    a_warning_names_misplaced_arguments(sojourn)
 
 
 if __name__ == "__main__":
