@@ -344,7 +344,7 @@ static void a_call_without_an_exit_is_open(void **state)
     sqlite3_close(database);
 }
 
-static void samples_are_imported_as_a_profile(void **state)
+static void samples_make_a_profile(void **state)
 {
     (void)state;
     sj_import_sums sums;
@@ -445,7 +445,7 @@ int main(void)
         cmocka_unit_test(both_kinds_of_events_nest_in_each_other),
         cmocka_unit_test(unmatched_exits_and_early_times_are_counted),
         cmocka_unit_test(a_call_without_an_exit_is_open),
-        cmocka_unit_test(samples_are_imported_as_a_profile),
+        cmocka_unit_test(samples_make_a_profile),
         cmocka_unit_test(sampled_speedscope_profiles_keep_weights_and_units),
         cmocka_unit_test(a_cut_file_is_refused_at_every_length),
         cmocka_unit_test(wrong_files_are_refused_with_the_place),
