@@ -54,7 +54,7 @@ static const sj_policy_key guard_keys[] = {
     {"caller", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_guard, callers)},
     {"class", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_guard, classes)}};
 
-static const sj_policy_key quarantine_keys[] = {
+static const sj_policy_key delayed_free_keys[] = {
     {"blocks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, delayed_blocks), .least = SLOTS_LEAST,
      .most = OBJECTS_MOST},
     {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_settings, delayed_kib), .least = MEMORY_LEAST,
@@ -80,7 +80,7 @@ static sj_status read_delayed_free(sj_policy_reader *reader, void *target, json_
     use_delayed_free(settings);
     return json_is_true(value)
                ? SJ_OK
-               : sj_policy_object(reader, value, settings, SJ_KEY_LIST(quarantine_keys));
+               : sj_policy_object(reader, value, settings, SJ_KEY_LIST(delayed_free_keys));
 }
 
 /* Reads "vtables". Turns delayed frees on, because virtual calls are detected only on objects whose

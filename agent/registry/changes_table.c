@@ -144,7 +144,7 @@ sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *ru
         snprintf(path, sizeof(path), "%s/" SJ_CHANGES_NAME ".new", runtime_directory);
     if (made == NULL || written < 0 || (size_t)written >= sizeof(path)) {
         free(made);
-        return sj_fail(error, SJ_ENOMEM, "no room for the table of changes");
+        return sj_fail(error, SJ_ENOMEM, "cannot create the table of changes: out of memory");
     }
     pthread_mutex_init(&made->mutex, NULL);
     const int reason = map_new(path, &made->shared);

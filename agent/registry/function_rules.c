@@ -343,8 +343,8 @@ void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *con
                                    : 0;
         if (unfit != 0) {
             snprintf(text, sizeof(text),
-                     "rule '%s': what it sets is not of the methods' type, so %" PRIu64
-                     " calls stayed as they were; \"as\" names the type",
+                     "rule '%s': its value does not have the type of the methods; calls left "
+                     "unchanged: %" PRIu64 "; name the type with \"as\"",
                      values->items[i].name, unfit);
             visit(context, text);
         }

@@ -366,7 +366,7 @@ static bool feed_stash(sj_edge *edge, sj_connection *connection)
 static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
 {
     connection->read_ms = edge->now_ms;
-    sj_strangers_hear(edge, connection);
+    sj_strangers_mark_heard(edge, connection);
     if (!connection->is_stranger) {
         return true;
     }
@@ -381,8 +381,8 @@ static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, boo
 {
     sj_sp_result result;
     size_t capacity = 0;
-    uint8_t *place = sj_sp_peer_place(&connection->reader, account_of(edge, connection),
-                                      may_exceed(edge, connection), &capacity, &result);
+    uint8_t *place = sj_sp_peer_reserve(&connection->reader, account_of(edge, connection),
+                                        may_exceed(edge, connection), &capacity, &result);
     *got = 0;
     if (place == NULL && result != SJ_SP_MORE) {
         *is_drained = false;
@@ -406,7 +406,7 @@ static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, boo
         return false;
     }
     if (place != NULL) {
-        return handle_result(edge, connection, sj_sp_peer_placed(&connection->reader, *got));
+        return handle_result(edge, connection, sj_sp_peer_commit(&connection->reader, *got));
     }
     sj_slice bytes = {.data = edge->scratch, .size = *got};
     return feed(edge, connection, &bytes) && (bytes.size == 0 || stash(edge, connection, bytes));
@@ -433,11 +433,11 @@ static bool read_turn(sj_edge *edge, sj_connection *connection)
 static bool shake(sj_edge *edge, sj_connection *connection)
 {
     const sj_slice greeting = {.data = sj_sp_rep_greeting, .size = SJ_SP_PEER_GREETING_BYTES};
-    const sj_line_result result = sj_line_shake(&connection->line);
+    const sj_line_result result = sj_line_handshake(&connection->line);
     if (result == SJ_LINE_OVER) {
         return break_off(edge, connection, &edge->counters.broken);
     }
-    sj_strangers_hear(edge, connection);
+    sj_strangers_mark_heard(edge, connection);
     if (result == SJ_LINE_DONE) {
         connection->state = SJ_CONNECTION_GREETING;
         return sj_connection_put(edge, connection, greeting) &&

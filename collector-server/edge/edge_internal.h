@@ -114,11 +114,11 @@ bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_add and sj_strangers_remove maintain the lists. Each list has the order in which
- * its strangers were added to it. sj_strangers_hear records that a connection has sent
+ * its strangers were added to it. sj_strangers_mark_heard records that a connection has sent
  * something, and moves a stranger to the end of the other list. */
 void sj_strangers_init(sj_edge *edge);
 void sj_strangers_add(sj_edge *edge, sj_connection *connection);
-void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
+void sj_strangers_mark_heard(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_are_full returns true if a new connection must displace a stranger.

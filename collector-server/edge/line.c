@@ -63,7 +63,7 @@ sj_status sj_line_secure(sj_line *line, const sj_line_identity *identity)
                : SJ_ENOMEM;
 }
 
-sj_line_result sj_line_shake(const sj_line *line)
+sj_line_result sj_line_handshake(const sj_line *line)
 {
     const int result = gnutls_handshake(line->tls);
     if (result == GNUTLS_E_SUCCESS) {

@@ -33,10 +33,10 @@ typedef enum sj_line_result {
     SJ_LINE_OVER   /* closed or broken */
 } sj_line_result;
 
-/* sj_line_secure prepares TLS on a line, and returns SJ_ENOMEM on failure. sj_line_shake continues
- * the handshake. Call it again until it returns SJ_LINE_DONE or SJ_LINE_OVER. */
+/* sj_line_secure prepares TLS on a line, and returns SJ_ENOMEM on failure. sj_line_handshake
+ * continues the handshake. Call it again until it returns SJ_LINE_DONE or SJ_LINE_OVER. */
 SJ_MUST_CHECK sj_status sj_line_secure(sj_line *line, const sj_line_identity *identity);
-sj_line_result sj_line_shake(const sj_line *line);
+sj_line_result sj_line_handshake(const sj_line *line);
 
 /* Returns the number of bytes read, 0 if there are none now, or -1 if the line is closed or
  * broken. A line with TLS is also broken if the peer renegotiates or sends an alert. */

@@ -107,8 +107,8 @@ sj_sp_result sj_sp_peer_feed(sj_sp_peer *peer, const sj_sp_limits *limits, sj_by
     return result;
 }
 
-uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
-                          size_t *space_bytes, sj_sp_result *result)
+uint8_t *sj_sp_peer_reserve(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
+                            size_t *space_bytes, sj_sp_result *result)
 {
     *result = SJ_SP_MORE;
     if (peer->size - peer->got <= FIRST_CAPACITY || peer->is_skipping) {
@@ -124,7 +124,7 @@ uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_e
     return peer->message + peer->got;
 }
 
-sj_sp_result sj_sp_peer_placed(sj_sp_peer *peer, size_t bytes)
+sj_sp_result sj_sp_peer_commit(sj_sp_peer *peer, size_t bytes)
 {
     peer->got += bytes;
     return peer->got == peer->size ? SJ_SP_MESSAGE : SJ_SP_MORE;

@@ -57,15 +57,15 @@ typedef enum sj_sp_result {
 sj_sp_result sj_sp_peer_feed(sj_sp_peer *peer, const sj_sp_limits *limits, sj_byte_account *account,
                              bool may_exceed, sj_slice *bytes);
 
-/* A faster way for the bytes of a long message. sj_sp_peer_place returns a pointer into the message
- * and `*space_bytes`: the caller reads up to that many bytes from the socket to there, and passes
- * their number to sj_sp_peer_placed. That function returns SJ_SP_MESSAGE or SJ_SP_MORE.
+/* A faster way for the bytes of a long message. sj_sp_peer_reserve returns a pointer into the
+ * message and `*space_bytes`: the caller reads up to that many bytes from the socket to there, and
+ * passes their number to sj_sp_peer_commit. That function returns SJ_SP_MESSAGE or SJ_SP_MORE.
  *
- * If sj_sp_peer_place returns NULL, `*result` says why. SJ_SP_MORE: not a long message; use
+ * If sj_sp_peer_reserve returns NULL, `*result` says why. SJ_SP_MORE: not a long message; use
  * sj_sp_peer_feed. SJ_SP_NO_SPACE, SJ_SP_BROKEN: as for sj_sp_peer_feed. */
-uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
-                          size_t *space_bytes, sj_sp_result *result);
-sj_sp_result sj_sp_peer_placed(sj_sp_peer *peer, size_t bytes);
+uint8_t *sj_sp_peer_reserve(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
+                            size_t *space_bytes, sj_sp_result *result);
+sj_sp_result sj_sp_peer_commit(sj_sp_peer *peer, size_t bytes);
 
 typedef struct sj_sp_whole {
     uint8_t *memory; /* release by free() */

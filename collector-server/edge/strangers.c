@@ -58,7 +58,7 @@ void sj_strangers_add(sj_edge *edge, sj_connection *connection)
     edge->per_bucket[connection->bucket]++;
 }
 
-void sj_strangers_hear(sj_edge *edge, sj_connection *connection)
+void sj_strangers_mark_heard(sj_edge *edge, sj_connection *connection)
 {
     if (connection->is_heard) {
         return;

@@ -408,7 +408,7 @@ static void speak_cleartext(void)
     close(one);
 }
 
-static void say_nonsense(void)
+static void send_garbage(void)
 {
     uint8_t noise[4096];
     peer one;
@@ -451,7 +451,7 @@ static const struct {
     void (*run)(void);
 } kinds[SHOWN_KINDS] = {
     {"handshakes", only_shake},    {"unread answers", never_read}, {"silent crowds", stay_silent},
-    {"enrolments", enrol_in_vain}, {"cleartext", speak_cleartext}, {"nonsense", say_nonsense},
+    {"enrolments", enrol_in_vain}, {"cleartext", speak_cleartext}, {"nonsense", send_garbage},
     {"resets", break_off},         {"slow HTTP", ask_http_slowly},
 };
 

@@ -50,7 +50,7 @@ class Target:
 
     def run(self, seconds):
         """Runs one slice. Returns False if the target ended by itself without a finding."""
-        before = used_by_children()
+        before = cpu_seconds_of_children()
         log = os.path.join(self.folder, "log")
         command = [self.program, self.corpus, os.path.join(ROOT, "tests", "fuzz", "corpus", self.name),
                    f"-max_total_time={seconds}", f"-timeout={SLOWEST_INPUT_S}", f"-rss_limit_mb={MEMORY_MB}",
@@ -60,7 +60,7 @@ class Target:
             current.append(running)
             code = running.wait()
             current.clear()
-        self.add(used_by_children() - before)
+        self.add(cpu_seconds_of_children() - before)
         return code == 0 or self.findings() or is_ending
 
 
@@ -68,7 +68,7 @@ current = []  # the running target
 is_ending = False
 
 
-def used_by_children():
+def cpu_seconds_of_children():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -122,10 +122,10 @@ class Locks(unittest.TestCase):
         texts = {"a.c": self.handler % body, **{f"{i}.c": text for i, text in enumerate(others)}}
         return lint.find_locks(reach.Sources(texts), ["after"])
 
-    def test_what_takes_none_is_allowed(self):
+    def test_code_without_a_lock_is_allowed(self):
         self.assertEqual([], self.check("plain();", self.plain, self.locking))
 
-    def test_a_lock_is_found_by_the_way_to_it(self):
+    def test_a_lock_in_a_called_function_is_found(self):
         self.assertEqual(["dl_iterate_phdr may take a lock: locking < after"],
                          self.check("locking();", self.plain, self.locking))
 

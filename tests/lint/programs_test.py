@@ -25,7 +25,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(1, len(program_problems("a.py", python_with(b"int main(void) {}"))))
         self.assertEqual(1, len(program_problems("a.py", "number = 3\nPART = f'int main(void) {{ return {number}; }}'\n")))
 
-    def test_other_strings_are_none(self):
+    def test_other_strings_are_not_programs(self):
         for text in OTHERS:
             self.assertEqual([], program_problems("a.py", python_with(text)), text)
 

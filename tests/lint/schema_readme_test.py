@@ -38,7 +38,7 @@ HEIGHTS = f"## heights\n\nA view: heights.\n\n{HEAD}| `height` | REAL | The heig
 
 
 class Readme(unittest.TestCase):
-    def test_sections_are_made_and_what_is_written_by_hand_stays(self):
+    def test_generated_sections_keep_text_written_by_hand(self):
         readme = f"# Schema\n\n## rooms\n\nOld.\n\n{HEAD}| old |\n\nAn example.\n\n## Recipes\n\nNone.\n"
         made, problems = schema_readme.generate(readme, [FIRST, SECOND])
         self.assertEqual([], problems)
@@ -48,7 +48,7 @@ class Readme(unittest.TestCase):
     def count(self, *texts):
         return len(schema_readme.generate("", texts)[1])
 
-    def test_what_no_comment_describes_is_found(self):
+    def test_tables_and_columns_without_a_comment_are_found(self):
         self.assertEqual(0, self.count(FIRST))
         self.assertEqual(1, self.count(FIRST.replace("    -- The key.\n", "")))
         self.assertEqual(1, self.count(FIRST.replace("-- Rooms of\n-- houses.\n", "")))

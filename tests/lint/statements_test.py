@@ -48,7 +48,7 @@ class Statements(unittest.TestCase):
         self.assertEqual(1, len(statement_problems("a.ts", "const sql = `\n  SELECT a\n  FROM t\n  WHERE b`;\n")))
         self.assertEqual(1, len(statement_problems("a.tsx", 'f("SELECT a" +\n "b" +\n "c" +\n "d");\n')))
 
-    def test_others_are_not(self):
+    def test_short_statements_are_not_found(self):
         for text in SHORT_C:
             self.assertEqual([], statement_problems("a.c", text), text)
         self.assertEqual([], statement_problems("a.ts", "const sql = `SELECT a\nFROM t\nWHERE b`;\n"))

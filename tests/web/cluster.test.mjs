@@ -59,7 +59,7 @@ after(async () => {
 
 const isOfRows = (wanted) => document.querySelectorAll("table.sessions tbody tr").length === wanted;
 
-test("the list is of all labs, is searched and filtered, and says which engine answers", async () => {
+test("the list shows sessions of all labs, is searched and filtered, and names the engine that answers", async () => {
     const page = await openPage("/");
     await page.waitForFunction(isOfRows, ALL);
     const [{ calls }] = await sql("SELECT sum(stored_calls) AS calls FROM sessions");
@@ -97,7 +97,7 @@ test("sets over labs are compared with a verdict", async () => {
     await page.close();
 });
 
-test("devices and builds are asked of the cluster itself", async () => {
+test("devices and builds are queried on the cluster itself", async () => {
     const page = await openPage("/fleet");
     await page.getByText("findings and commands are in the labs").waitFor();
     for (const absent of ["Send a command", "Findings", "Coverage"]) {
@@ -147,14 +147,14 @@ test("times that are estimates are marked", async () => {
     await page.close();
 });
 
-test("a session's functions come when they are asked for", async () => {
+test("a session's functions are loaded when they are requested", async () => {
     const page = await openPage("/");
     await page.locator("table.sessions tbody tr a").first().click();
     await page.getByText("spin").first().waitFor();
     await page.close();
 });
 
-test("no page asks another server or complains", () => {
+test("no page asks another server or logs a problem", () => {
     assert.deepEqual(foreign, []);
     assert.deepEqual(problems, []);
 });

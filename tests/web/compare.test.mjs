@@ -151,7 +151,7 @@ test("sessions are chosen for a comparison in their list", async () => {
     await page.close();
 });
 
-test("p95 of a function stands by the build of its file", async () => {
+test("p95 of a function is shown by the build of its file", async () => {
     const builds = (await sql(`SELECT DISTINCT lower(substr(hex(build_id), 1, 12)) AS build FROM modules
         JOIN functions USING (module_id) WHERE functions.name = 'spin'`)).map(({ build }) => build);
     assert.equal(builds.length, 2);

@@ -251,7 +251,7 @@ test("Enter on a function shows its hottest path in the tree", async () => {
     await page.context().close();
 });
 
-test("calls that have not ended are without end, not none", async () => {
+test("calls that have not ended are shown without an end, not as zero", async () => {
     const page = await openPage("/sessions/3?view=tree");
     const main = treeRows(page).first();
     await main.waitFor();
@@ -261,7 +261,7 @@ test("calls that have not ended are without end, not none", async () => {
     await page.context().close();
 });
 
-test("loss is said with its reasons, and where it is", async () => {
+test("loss is shown with its reasons and its place", async () => {
     const page = await openPage("/sessions/2");
     await page.getByText("934 calls lost").waitFor();
     await page.getByText("the recorder's memory was full (900 calls, 1 gap)").waitFor();
@@ -281,7 +281,7 @@ test("? shows the keys and Escape hides them", async () => {
     await page.context().close();
 });
 
-test("a session that does not exist is said so", async () => {
+test("a session that does not exist is reported", async () => {
     const page = await openPage("/sessions/4040", { expects: /status of 404/ });
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").textContent(), /there is no session 4040/);
@@ -329,7 +329,7 @@ const CROWD = `sql INSERT INTO sessions (session_id, uuid, device_id, command, s
     FROM n`.replaceAll("\n", " ");
 const NO_CROWD = "sql DELETE FROM sessions WHERE session_id >= 1000";
 
-test("totals and search are of all sessions, not of those that were loaded", async () => {
+test("totals and search cover all sessions, not only the loaded ones", async () => {
     await order(CROWD);
     const page = await openPage("/");
     const rows = page.locator("table.sessions tbody tr");
@@ -351,7 +351,7 @@ test("totals and search are of all sessions, not of those that were loaded", asy
     await page.context().close();
 });
 
-test("a session that is recorded is live behind hundreds of newer ones", async () => {
+test("a running session is updated although hundreds of newer ones exist", async () => {
     const page = await openPage("/sessions/3");
     await page.locator(".live.on").waitFor();
     await tile(page, "Calls").waitFor();
@@ -361,7 +361,7 @@ test("a session that is recorded is live behind hundreds of newer ones", async (
     await order(NO_CROWD);
 });
 
-test("the call tree and what is missing follow a session that runs", async () => {
+test("the call tree and the losses of a running session are updated", async () => {
     const tree = await openPage("/sessions/3?view=tree");
     await treeRows(tree).first().waitFor();
     const missing = await openPage("/sessions/3?view=missing");
@@ -386,7 +386,7 @@ test("the call tree and what is missing follow a session that runs", async () =>
     await missing.context().close();
 });
 
-test("many tabs of one browser are live and answered: they share one stream", async () => {
+test("many tabs of one browser share one stream and are all updated", async () => {
     const first = await openPage("/");
     const tabs = [first];
     for (let i = 1; i < TABS; i++) {
@@ -473,7 +473,7 @@ test("Escape clears a filter, the skip link skips, links between views keep the 
     await page.context().close();
 });
 
-test("mistakes in an address leave the view and say what is not there", async () => {
+test("mistakes in an address keep the view and name what is missing", async () => {
     const page = await openPage("/sessions/1?sort=evil&order=sideways", {
         expects: /status of 404/,
     });
@@ -486,7 +486,7 @@ test("mistakes in an address leave the view and say what is not there", async ()
     await page.context().close();
 });
 
-test("names that would turn or tear a page stand inert in their place", async () => {
+test("names that would turn or tear a page are shown as plain text in their place", async () => {
     await order(
         "sql UPDATE sessions SET command = '<script>x</script>' || char(0x202e) || 'gpj.exe'," +
             " name = printf('%.*c', 100000, 'w') WHERE session_id = 2",
@@ -526,7 +526,7 @@ test("a chosen theme is set before anything is painted", async () => {
     await page.context().close();
 });
 
-test("a window with more calls than can be drawn shows what was open where its steps begin", async () => {
+test("a window with more calls than can be drawn shows the calls open at the beginning of its steps", async () => {
     await order("sql UPDATE timeline SET calls = calls + 400000 WHERE level = 14");
     const page = await openPage("/sessions/1?view=timeline");
     await page.getByText("The same as a table").click();

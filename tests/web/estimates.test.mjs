@@ -62,7 +62,7 @@ function agreed(row) {
 const functionId = async (name) =>
     (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND f.name = '${name}'`))[0].id;
 
-test("each view of a session says once what ~ means, and none of a session without estimates", async () => {
+test("each view of a session explains ~ once, and a session without estimates has no ~", async () => {
     const { count, counted } = format;
     const [{ all }] = await sql(`SELECT sum(untimed_calls) AS "all" FROM function_stats WHERE session_id = ${ADAPTIVE}`);
     const [{ calls }] = await sql(`SELECT stored_calls AS calls FROM sessions WHERE session_id = ${ADAPTIVE}`);
@@ -77,7 +77,7 @@ test("each view of a session says once what ~ means, and none of a session witho
     await page.close();
 });
 
-test("the table of functions marks every time, and tells the error of a total", async () => {
+test("the table of functions marks every time, and gives the error of a total", async () => {
     const { duration } = format;
     const rows = await sql(`SELECT f.name, s.calls, s.total_ns, s.error_ns FROM function_stats s JOIN functions f USING (function_id)
         WHERE s.session_id = ${ADAPTIVE} AND s.calls > 0`);
@@ -99,7 +99,7 @@ test("the table of functions marks every time, and tells the error of a total", 
     }
 });
 
-test("the page of a function marks its times, and tells the error of their sum", async () => {
+test("the page of a function marks its times, and gives the error of their sum", async () => {
     const { compact, count, duration, estimated } = format;
     const id = await functionId("spin");
     const quantile = (part) => `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
@@ -137,7 +137,7 @@ test("the page of a function marks its times, and tells the error of their sum",
     await page.close();
 });
 
-test("the call tree marks paths of such functions", async () => {
+test("the call tree marks paths of functions with estimated times", async () => {
     for (const chosen of ["", "&area=0-100000000000"]) {
         const page = await openPage(`/sessions/${ADAPTIVE}?view=tree&function=${await functionId("hash_word")}${chosen}`);
         await page.locator("[role=treegrid] .rows .mono", { hasText: "hash_word" }).first().waitFor();
@@ -150,7 +150,7 @@ test("the call tree marks paths of such functions", async () => {
     }
 });
 
-test("flame graphs and their tables mark them", async () => {
+test("flame graphs and their tables mark estimated times", async () => {
     const { estimated } = format;
     const page = await openPage(`/sessions/${ADAPTIVE}?view=flame`);
     const label = "Call paths, callers above callees";
@@ -270,7 +270,7 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
     await page.close();
 });
 
-test("the API marks self times of functions and paths, and a bar of many calls as any of them is", async () => {
+test("the API marks self times of functions and paths, and bars that contain an estimated call", async () => {
     const of = async (path) => (await ask(`/api/v1/sessions/${ADAPTIVE}/${path}`)).json();
     const { items } = await of("functions");
     assert.ok(items.length > 5);
@@ -289,7 +289,7 @@ test("the API marks self times of functions and paths, and a bar of many calls a
     assert.ok(differ > 0);
 });
 
-test("why a call was slow: what of both is estimated", async () => {
+test("the explanation of a slow call marks the estimates of both calls", async () => {
     const [first] = await sql(`SELECT start_ns FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("hash_word")} AND flags & 16 LIMIT 1`);
     const timed = await sql(`SELECT call_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("parse_line")}
         AND flags = 0 AND start_ns > ${first.start_ns} LIMIT 40`);
@@ -351,7 +351,7 @@ test("the heat map of devices and builds marks a p95 of estimates", async () => 
     await page.close();
 });
 
-test("one file marks them, and shows no columns for it", async () => {
+test("a page saved as one file marks estimates without extra columns", async () => {
     const page = await openPage(`/sessions/${ADAPTIVE}`);
     const alone = await saveOne(page, "estimates.html");
     await alone.getByText("~ marks estimates.").waitFor();
@@ -388,7 +388,7 @@ test("the error of a total can be read without a mouse", async () => {
     await page.close();
 });
 
-test("the search of one file looks at what it shows, not at columns that only mark", async () => {
+test("the search in a saved page ignores columns that only mark estimates", async () => {
     const hidden = 777777777;
     change(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25)
             INSERT INTO functions (module_id, offset, size_bytes, name, symbol, symbol_key)

@@ -90,7 +90,7 @@ test("an app of a device is prepared, started and recorded by clicks, and its fi
     await page.close();
 });
 
-test("the table of devices says what a device says, and what the collector knows of it", async () => {
+test("the table of devices shows what a device reports and what the collector knows about it", async () => {
     const page = await openPage("/fleet");
     const [known] = await sql(`SELECT s.status, d.device_id FROM device_status s JOIN devices d USING (device_id) WHERE d.name = 'phone7'`);
     const [clock] = await sql(`SELECT uncertainty_ns FROM device_clocks WHERE device_id = ${known.device_id} ORDER BY boottime_ns + offset_ns DESC LIMIT 1`);
@@ -113,7 +113,7 @@ test("the table of devices says what a device says, and what the collector knows
     await page.close();
 });
 
-test("what fails says in which step, and starts nothing", async () => {
+test("a failed start names its step, and starts nothing", async () => {
     const before = await sql("SELECT count(*) AS n FROM sessions");
     const [{ device_id: device }] = await sql("SELECT device_id FROM devices WHERE name = 'phone7'");
     const page = await openPage(`/fleet?device=${device}`);
@@ -127,7 +127,7 @@ test("what fails says in which step, and starts nothing", async () => {
     await page.close();
 });
 
-test("the list of commands is that of the database", async () => {
+test("the list of commands equals the commands in the database", async () => {
     const { bytes, dateTime } = format;
     const page = await openPage("/fleet");
     const commands = await sql(`SELECT CAST(c.created_realtime_ns AS TEXT) AS given, d.name, c.kind, c.requested_by, c.state, c.result, c.file_bytes

@@ -8,7 +8,7 @@ import { base, checkInert, database, foreign, openPage, problems, saveOne, stop 
 before(startFilled);
 after(stop);
 
-test("hostile names stand inert and in their place on every page", async () => {
+test("hostile names are shown as plain text in their place on every page", async () => {
     const rename = `
 import sqlite3
 names = "<script>document.title = 'taken'</script><img src=x onerror=alert(1)>\\u202e😀" + "w" * 100000

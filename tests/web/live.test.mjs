@@ -164,7 +164,7 @@ test("the latest calls of a running session have the values that they were given
     await page.close();
 });
 
-test("triggers and flight dumps are there when they happen", async () => {
+test("triggers and flight dumps appear when they happen", async () => {
     const policy = path.join(output, "flight.json");
     const triggers = [{ on: "command", name: "keep", pause: "0s", do: ["dump"] }];
     writeFileSync(policy, JSON.stringify({ policy: 1, mode: "flight", flight: { before: "5m", after: "10ms", memory: "8M" }, triggers }));

@@ -167,7 +167,7 @@ test("the call tree: the outermost calls and what they called", async () => {
     await page.close();
 });
 
-test("what is missing: gaps, and functions that were not instrumented", async () => {
+test("losses: gaps, and functions that were not instrumented", async () => {
     const { bytes, count, duration } = format;
     const page = await openPage(`/sessions/${FALLEN}?view=missing`);
     const table = (name) => page.getByRole("region", { name, exact: true }).locator("tbody tr");
@@ -206,7 +206,7 @@ test("threads and what they waited for", async () => {
     await page.close();
 });
 
-test("marks, triggers, decisions, what was left out, processes and modules", async () => {
+test("marks, triggers, decisions, calls not stored, processes and modules", async () => {
     const { compact, count, duration, percent } = format;
     const page = await openPage(`/sessions/${WHOLE}?view=overview`);
     const marks = await checkPanel(page, "Marks", (row) => [
@@ -246,7 +246,7 @@ test("a killed session: the last hundred calls of each thread", async () => {
     await page.close();
 });
 
-test("the last hundred calls of a thread are those, whatever was lost before", async () => {
+test("the last hundred calls of a thread are right despite earlier losses", async () => {
     const { duration } = format;
     const streams = await sql(`SELECT s.stream_id, s.calls, t.name, (SELECT max(call_id) + 1 - (s.stream_id << 38) FROM calls c
         WHERE c.stream_id = s.stream_id) AS numbered FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${GAPPED}`);

@@ -149,7 +149,7 @@ test("a link of another site with a token opens the first page, and computes not
     await context.close();
 });
 
-test("a tab asks for the token, and hands it to others", async () => {
+test("a tab asks for the token, and shares it with other tabs", async () => {
     const context = await newStranger();
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE_MS);
@@ -175,7 +175,7 @@ test("a tab asks for the token, and hands it to others", async () => {
     await context.close();
 });
 
-test("an address with the token opens the page, and does not stay", async () => {
+test("an address with the token opens the page, which removes the token", async () => {
     const context = await newStranger();
     const page = await context.newPage();
     await page.goto(`${base}sessions/1?view=tree#token=${token}`);

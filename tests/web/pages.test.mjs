@@ -22,7 +22,7 @@ before(async () => {
 
 after(stop);
 
-test("the overview shows what SQL answers", async () => {
+test("the overview shows the same numbers as SQL", async () => {
     const { compact, count, duration, percent } = format;
     const page = await openPage(`/sessions/${VALUED}?view=overview`);
     const hot = await checkPanel(page, "Where the time goes", (row) => [
@@ -84,7 +84,7 @@ test("the overview finds the calls with the most self time among all calls", asy
     }
 });
 
-test("a deep recursion says where each picture cuts it", async () => {
+test("each picture of a deep recursion says where it is cut", async () => {
     const [{ deep, long }] = await sql(
         `SELECT sum(depth >= 120) AS deep, sum(depth >= 16 AND self_ns > 0) AS long FROM call_paths WHERE session_id = ${DEEP}`,
     );
@@ -197,7 +197,7 @@ test("findings of a selected time are those of all threads, also of one without 
     change(`UPDATE zombie_reports SET tid = ${tid} WHERE session_id = ${FALLEN}`);
 });
 
-test("calls that took no time have a range, too", async () => {
+test("calls that took no time have a range of durations, too", async () => {
     const where = `session_id = ${VALUED} AND function_id = (SELECT function_id FROM functions WHERE name = 'load_file')`;
     const [fn] = await sql(`SELECT function_id AS id, min_ns, max_ns FROM function_stats WHERE ${where}`);
     change(`UPDATE function_stats SET min_ns = 0, max_ns = 0 WHERE ${where}`);
@@ -301,7 +301,7 @@ test("calls of a function are grouped by the values that they had, the slow ones
     await page.close();
 });
 
-test("a name leads anywhere", async () => {
+test("a name in the palette leads to its function, session or question", async () => {
     const page = await openPage(`/sessions/${VALUED}`);
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     await page.keyboard.press("Control+k");
@@ -327,7 +327,7 @@ test("a name leads anywhere", async () => {
     await page.close();
 });
 
-test("Enter waits for the answers to what was typed", async () => {
+test("Enter in the palette waits for the replies to the typed text", async () => {
     const page = await openPage(`/sessions/${VALUED}`);
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     await page.keyboard.press("Control+k");
@@ -344,7 +344,7 @@ test("Enter waits for the answers to what was typed", async () => {
 
 const editor = (page) => page.getByRole("textbox", { name: "SQL" });
 
-test("the console runs SQL, says what is wrong with it, and refuses what would write", async () => {
+test("the console runs SQL, explains errors, and refuses statements that write", async () => {
     const page = await openPage("/sql", { expects: /status of 40/ });
     await page.getByText(/^3 rows in/).waitFor();
     const run = async (text) => {

@@ -93,7 +93,7 @@ function request(target, headers = {}, options = {}) {
     });
 }
 
-test("nothing is answered without the token, and how to show it is", async () => {
+test("requests without the token are refused with an explanation", async () => {
     for (const target of ["/", "/api/v1/sessions", "/api/v1/health", "/metrics", "/nowhere"]) {
         for (const headers of [{}, bearer("guess"), basic("guess"), bearer(""), basic("")]) {
             const answer = await request(target, headers);
@@ -104,7 +104,7 @@ test("nothing is answered without the token, and how to show it is", async () =>
     }
 });
 
-test("a supervisor asks for health without the token, and learns nothing else", async () => {
+test("a supervisor gets the health without the token, and nothing else", async () => {
     for (const headers of [{}, bearer("guess"), bearer(token)]) {
         const answer = await request("/healthz", headers);
         assert.equal(answer.status, 200);
@@ -124,7 +124,7 @@ test("the token opens everything that can be read, as password or as bearer", as
     }
 });
 
-test("what a browser sends by itself changes nothing, and other sites are refused", async () => {
+test("credentials that a browser sends by itself change nothing, and other sites are refused", async () => {
     const post = { method: "POST", body: "{}" };
     const json = { "content-type": "application/json", "content-length": "2" };
     const commands = "/api/v1/commands";
@@ -157,7 +157,7 @@ test("TLS 1.1 and plain HTTP get no answer", async () => {
     assert.doesNotMatch(said, /HTTP/);
 });
 
-test("peers that begin a handshake and stop keep nobody out for long", async () => {
+test("peers that begin a handshake and stop do not keep others out for long", async () => {
     const silent = [];
     for (let i = 0; i < 150; i++) {
         const peer = net.connect(port, "127.0.0.1", () => peer.write("\x16\x03\x01"));

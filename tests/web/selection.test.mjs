@@ -226,7 +226,7 @@ test("functions can be hidden and recursion folded, as chips", async () => {
 const tile = (page, label) =>
     page.locator(".tile", { has: page.getByText(label, { exact: true }) }).locator("dd");
 
-test("coverage counts functions by module and function, and what only one set entered", async () => {
+test("coverage counts functions by module and function, and lists those that only one set entered", async () => {
     const { compact, count, percent } = format;
     const page = await openPage("/coverage");
     await page.getByLabel("Sessions", { exact: true }).fill(String(WHOLE));
@@ -434,7 +434,7 @@ test("a session is downloaded for other tools", async () => {
     await page.close();
 });
 
-test("a selection is saved as one page that opens without a server, and runs nothing but its own", async () => {
+test("a selection is saved as one page that opens without a server, and runs only its own scripts", async () => {
     const { count, duration } = format;
     const hostile = "</script><script>document.title = 'taken'</script>";
     change(`UPDATE functions SET name = '${hostile.replaceAll("'", "''")}' WHERE name = 'hash_word'`);

@@ -123,7 +123,7 @@ test("a search in the table of functions selects its first row, wherever the sel
     await page.close();
 });
 
-test("why the functions of one search cannot be shown is not said of those of the next", async () => {
+test("the error of one search of functions is not shown for the next search", async () => {
     const page = await openPage(`/sessions/${WHOLE}`, REFUSING);
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     await refuse(page, (url) => url.searchParams.get("search") === "fibon");
@@ -142,7 +142,7 @@ test("why the functions of one search cannot be shown is not said of those of th
     await page.close();
 });
 
-test("the list of sessions ticks all of those that match, not those that were shown before", async () => {
+test("the list of sessions ticks all sessions that match now, not those shown before", async () => {
     const page = await openPage("/");
     await page.locator("table.sessions tbody tr").nth(1).waitFor();
     const late = await hold(page, (url) => url.pathname.endsWith("/sessions") && url.searchParams.get("search") === "other");
@@ -158,7 +158,7 @@ test("the list of sessions ticks all of those that match, not those that were sh
     await page.close();
 });
 
-test("sessions that cannot be shown are not said to be loading, nor to be none, nor are others shown", async () => {
+test("a list of sessions that failed to load is not shown as loading, as empty or with other sessions", async () => {
     const page = await openPage("/", REFUSING);
     const rows = page.locator("table.sessions tbody tr");
     await rows.nth(1).waitFor();
@@ -220,7 +220,7 @@ test("the values of a function are those of the selected calls", async () => {
     await page.close();
 });
 
-test("what is searched on the timeline is gone to, not what was searched before", async () => {
+test("a search on the timeline moves to its own result, not to that of an earlier search", async () => {
     const page = await openPage(`/sessions/${WHOLE}?view=timeline`);
     await page.locator(".timeline canvas:not(.stale)").waitFor();
     const search = page.getByLabel("Search calls by function");
@@ -265,7 +265,7 @@ test("time that was selected for one mark is not drawn for another", async () =>
 const outermost = (page) =>
     page.locator("[role=treegrid] .rows [role=row][aria-level='1'] .mono").allTextContents();
 
-test("a call tree of another selection that comes late does not take the place of the newer", async () => {
+test("a late call tree of an earlier selection does not replace the newer tree", async () => {
     const page = await openPage(`/sessions/${WHOLE}?view=tree`);
     await page.locator("[role=treegrid] .rows .mono").first().waitFor();
     const whole = await outermost(page);
@@ -282,7 +282,7 @@ test("a call tree of another selection that comes late does not take the place o
     await page.close();
 });
 
-test("why the call tree of one selection cannot be shown is not said of another's", async () => {
+test("the error of one selection's call tree is not shown for another selection", async () => {
     const page = await openPage(`/sessions/${WHOLE}?view=tree`, REFUSING);
     await page.locator("[role=treegrid] .rows .mono").first().waitFor();
     await refuse(page, isSql(/call_tree\(/));
@@ -297,7 +297,7 @@ test("why the call tree of one selection cannot be shown is not said of another'
     await page.close();
 });
 
-test("a call tree that comes when another page is shown leaves its address alone", async () => {
+test("a call tree that arrives on another page does not change its address", async () => {
     const id = await idOf("fibonacci");
     const page = await openPage("/");
     const late = await hold(page, (url) => url.pathname.endsWith("/call-tree"));
@@ -312,7 +312,7 @@ test("a call tree that comes when another page is shown leaves its address alone
     await page.close();
 });
 
-test("what one device records is not said of another", async () => {
+test("the recordings of one device are not shown for another", async () => {
     const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
     change(`UPDATE sessions SET state = 'recording' WHERE session_id = ${OTHER}`);
     const page = await openPage(`/fleet?device=${own.id}`);
@@ -330,7 +330,7 @@ test("what one device records is not said of another", async () => {
     change(`UPDATE sessions SET state = 'completed' WHERE session_id = ${OTHER}`);
 });
 
-test("what cannot be known of devices is said to be so, and why", async () => {
+test("unknown values of devices are shown as unknown, with the reason", async () => {
     const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
     const page = await openPage("/", REFUSING);
     await refuse(page, isSql(/device_clocks|p\.device=/));
@@ -343,7 +343,7 @@ test("what cannot be known of devices is said to be so, and why", async () => {
     await page.close();
 });
 
-test("places on the timeline of several sessions are those of the way they are aligned", async () => {
+test("positions on the timeline of several sessions follow their current alignment", async () => {
     const page = await openPage(`/timeline?sessions=${WHOLE},${OTHER}&align=start`);
     await page.locator(".timeline canvas:not(.stale)").waitFor();
     const panel = page.getByRole("region", { name: "Sessions on this timeline" });
@@ -359,7 +359,7 @@ test("places on the timeline of several sessions are those of the way they are a
     await page.close();
 });
 
-test("an older state of a session does not take the place of a newer", async () => {
+test("an older state of a session does not replace a newer one", async () => {
     const page = await openPage("/");
     let count = 0;
     const late = await hold(page, (url) => url.pathname.endsWith(`/sessions/${OTHER}`) && ++count === 1);
@@ -374,7 +374,7 @@ test("an older state of a session does not take the place of a newer", async () 
     await page.close();
 });
 
-test("what the palette offers is asked anew each time", async () => {
+test("the palette requests its entries again each time", async () => {
     const page = await openPage("/");
     await page.locator("table.sessions tbody tr").nth(1).waitFor();
     const open = async (name) => {
@@ -390,7 +390,7 @@ test("what the palette offers is asked anew each time", async () => {
     change(`UPDATE sessions SET name = 'other' WHERE session_id = ${OTHER}`);
 });
 
-test("Enter in the palette goes to what the arrows chose, before and after the answers to what was typed", async () => {
+test("Enter in the palette opens the entry chosen by arrows, before and after the replies to the typed text", async () => {
     for (const isBefore of [true, false]) {
         const page = await openPage(`/sessions/${WHOLE}`);
         await page.locator("[role=grid] .rows .mono").first().waitFor();
@@ -418,7 +418,7 @@ test("Enter in the palette goes to what the arrows chose, before and after the a
     }
 });
 
-test("findings are asked anew each time", async () => {
+test("findings are requested again each time", async () => {
     const page = await openPage("/zombies");
     await page.getByText("No findings yet.", { exact: false }).waitFor();
     change(`INSERT INTO zombies (zombie_id, fingerprint, kind, used_in, freed_in, allocated_in, state, reports, first_seen_realtime_ns, last_seen_realtime_ns)

@@ -144,7 +144,7 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await page.close();
 });
 
-test("calls whose times are not exact are striped, and said to be in the table", async () => {
+test("calls without exact times are striped on the timeline, and marked in the table", async () => {
     const call = await slowCall(VALUED);
     const page = await openPage("/");
     let flags = 0;
@@ -215,7 +215,7 @@ test("pinned tracks that would leave no room for the others scroll with them", a
     await page.close();
 });
 
-test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is pinned no more", async () => {
+test("a pinned thread is drawn although it was not chosen; hiding it unpins it", async () => {
     const [{ id }] = await sql(`SELECT stream_id AS id FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${VALUED} AND t.is_main`);
     const page = await openPage(`/sessions/${VALUED}?view=timeline&streams=${id}`);
     await drawn(page);
@@ -322,7 +322,7 @@ async function openOn(call, options = {}) {
     return { page, from, to, box, x: box.x + box.width / 2, y: box.y + 34 + 20 + 2 * 18 + 8 };
 }
 
-test("hovering shows the call beside the pointer, and draws nothing else again", async () => {
+test("hovering shows the call beside the pointer, and redraws nothing else", async () => {
     const { duration } = format;
     const call = await slowCall(VALUED);
     const { page, x, y, box } = await openOn(call);
@@ -363,7 +363,7 @@ test("hovering shows the call beside the pointer, and draws nothing else again",
     await page.close();
 });
 
-test("a click selects and leaves the window, a double click zooms in, a drag moves it", async () => {
+test("a click selects and keeps the window, a double click zooms in, a drag moves it", async () => {
     const call = await slowCall(VALUED);
     const { page, from, to, x, y } = await openOn(call);
     await page.mouse.click(x, y);
@@ -505,7 +505,7 @@ test("a slow call is explained beside a typical one", async () => {
     await page.close();
 });
 
-test("of a slow call that waited for a pipe or a lock, blocked is what differs most", async () => {
+test("for a slow call that waited for a pipe or a lock, blocked time differs most", async () => {
     for (const name of ["receive_byte", "run_turn"]) {
         const [{ id, ns }] = await sql(`SELECT call_id AS id, duration_ns AS ns FROM calls JOIN functions USING (function_id)
             WHERE session_id = ${BLOCKED} AND name = '${name}' ORDER BY duration_ns DESC LIMIT 1`);

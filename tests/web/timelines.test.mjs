@@ -115,7 +115,7 @@ test("ticked sessions of several devices lie on one timeline by the collector's 
     await page.close();
 });
 
-test("its single calls are those of each session, moved by its clock; the address keeps the window", async () => {
+test("single calls of several sessions are shifted by their clocks; the address keeps the window", async () => {
     const places = await offsets([PHONE, TABLET]);
     const [quick] = await sql(`SELECT start_ns AS "from", lead(start_ns, 24) OVER (ORDER BY call_id) - start_ns AS length FROM calls
         WHERE session_id = ${TABLET} AND stream_id = (SELECT s.stream_id FROM streams s JOIN threads t USING (thread_id)

@@ -66,7 +66,7 @@ async function openRoot() {
     return { ...source, model };
 }
 
-test("children come a few at a time, and a row says how many are left", async () => {
+test("children are loaded in portions, and a row says how many are left", async () => {
     const { model } = await openRoot();
     for (const [loaded, left] of [[12, MANY - 12], [112, MANY - 112], [212, MANY - 212], [MANY, 0]]) {
         const ids = idsOf(model);
@@ -80,7 +80,7 @@ test("children come a few at a time, and a row says how many are left", async ()
     }
 });
 
-test("new calls leave as many children as before, in their new order", async () => {
+test("new calls keep the number of shown children and update their order", async () => {
     const { children, model } = await openRoot();
     await model.loadMore("1");
     await model.loadMore("1");
@@ -102,7 +102,7 @@ test("a path that has moved up meanwhile is not shown twice", async () => {
     assert.equal(ids.length, 1 + 12 + 99 + 1);
 });
 
-test("what is open is shown below its caller, and what is closed is not", async () => {
+test("children of open rows are shown below them, and children of closed rows are not", async () => {
     const { children, model, asked } = await openRoot();
     const first = children.get("1")[0];
     await model.open(first);
@@ -120,7 +120,7 @@ test("what is open is shown below its caller, and what is closed is not", async 
     assert.deepEqual(asked.slice(questions).map(({ parent }) => parent), [undefined, "1"]);
 });
 
-test("the way to one path is alone until its siblings are asked for", async () => {
+test("the path to one node is shown alone until its siblings are requested", async () => {
     const { pages } = makeSource();
     const model = new TreeModel(pages);
     assert.equal(await model.loadFocus({ focus: "1200" }), "1200");

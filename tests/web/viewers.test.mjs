@@ -233,7 +233,7 @@ test("the fields of trace events are those of the format, and no begin is at the
     }
 });
 
-test("values of a call are what its event says", async () => {
+test("the event of a call has the values of the call", async () => {
     const given = traceOf("valued.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);
     const values = await sql(`SELECT value FROM arguments WHERE session_id = ${VALUED} AND position = 1 ORDER BY call_id`);
     assert.deepEqual(given.map(({ args }) => Number(args.number)), values.map((row) => row.value));
@@ -308,7 +308,7 @@ test("Perfetto's format has each call once, as deep as it was, on the track of i
     assert.deepEqual(given.map(({ debug_annotations: [{ name, legacy_json_value }] }) => [name, JSON.parse(legacy_json_value).number]), values.map(({ value }) => ["recorded", value]));
 });
 
-test("the messages of Perfetto's format read what Chromium writes in it", async () => {
+test("the messages of Perfetto's format read a trace that Chromium wrote", async () => {
     const session = await browser.newBrowserCDPSession();
     const ended = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
     await session.send("Tracing.start", { transferMode: "ReturnAsStream", streamFormat: "proto", traceConfig: { includedCategories: ["devtools.timeline", "toplevel"] } });

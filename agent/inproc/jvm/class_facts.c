@@ -75,7 +75,7 @@ bool sj_class_facts_read(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_fa
     jobject loader = NULL;
     facts->signature = NULL;
     facts->lineage.bytes = 0;
-    facts->of = (sj_jvm_class){0};
+    facts->origin = (sj_jvm_class){0};
     if ((*jvmti)->IsModifiableClass(jvmti, class, &is_modifiable) != JVMTI_ERROR_NONE ||
         !is_modifiable || (*jvmti)->GetClassLoader(jvmti, class, &loader) != JVMTI_ERROR_NONE ||
         (*jvmti)->GetClassSignature(jvmti, class, &facts->signature, NULL) != JVMTI_ERROR_NONE) {
@@ -83,10 +83,10 @@ bool sj_class_facts_read(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_fa
     }
     const char *name = facts->signature + 1;
     const size_t bytes = strlen(facts->signature);
-    sj_jvm_identify(env, loader, &facts->of);
+    sj_jvm_identify(env, loader, &facts->origin);
     const bool is_asked_for = bytes > 2 && facts->signature[0] == 'L' &&
                               bytes - 2 <= SJ_LINK_CLASS_NAME_BYTES &&
-                              sj_jvm_is_asked_for(name, loader, &facts->of) &&
+                              sj_jvm_is_asked_for(name, loader, &facts->origin) &&
                               (!sj_class_is_by_lineage() || sj_class_is_prepared(jvmti, class));
     (*env)->DeleteLocalRef(env, loader);
     if (!is_asked_for) {
@@ -95,13 +95,14 @@ bool sj_class_facts_read(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_fa
     if (sj_class_is_by_lineage()) {
         read_lineage(jvmti, env, class, &facts->lineage);
     }
-    const uint64_t key = sj_jvm_class_key(name, bytes - 2, facts->of.loader, facts->of.is_system);
-    *loaded = (sj_jvm_loaded){.loader = facts->of.loader,
-                              .is_system = facts->of.is_system,
+    const uint64_t key =
+        sj_jvm_class_key(name, bytes - 2, facts->origin.loader, facts->origin.is_system);
+    *loaded = (sj_jvm_loaded){.loader = facts->origin.loader,
+                              .is_system = facts->origin.is_system,
                               .selection = sj_class_marks_get(key),
                               .name = name,
                               .name_bytes = (uint32_t)bytes - 2,
-                              .loader_name = facts->of.loader_name,
+                              .loader_name = facts->origin.loader_name,
                               .lineage = facts->lineage.names,
                               .lineage_bytes = facts->lineage.bytes};
     return true;

@@ -12,8 +12,8 @@ typedef struct sj_class_lineage {
 } sj_class_lineage;
 
 typedef struct sj_class_facts {
-    char *signature; /* For example "Ljava/lang/String;". The JVM allocated it. */
-    sj_jvm_class of; /* The loader: only `loader`, `is_system` and `loader_name` are set. */
+    char *signature;     /* For example "Ljava/lang/String;". The JVM allocated it. */
+    sj_jvm_class origin; /* Only `loader`, `is_system` and `loader_name` are set. */
     sj_class_lineage lineage;
 } sj_class_facts;
 

@@ -178,8 +178,8 @@ void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
         if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
             sj_jvm_report_collected_loaders();
             send_lineage(&loaded);
-            tag_loader(jvmti, env, class, facts.of.loader);
-            is_wanted = ask_recorder(jvmti, &loaded, &facts.of, ids, count);
+            tag_loader(jvmti, env, class, facts.origin.loader);
+            is_wanted = ask_recorder(jvmti, &loaded, &facts.origin, ids, count);
         }
         for (jint i = 0; i < count && !is_wanted; i++) {
             stop_recording(ids[i]);

@@ -58,7 +58,7 @@ static sj_status compute_offsets(const sj_class_file *file, constructor_search *
         if (place >= SJ_CODE_MAX_BYTES) {
             return SJ_ELIMIT;
         }
-        layout->place[at] = (uint16_t)place;
+        layout->new_offset[at] = (uint16_t)place;
         place += sj_code_layout_line(layout, at);
         place += instruction.kind == SJ_BYTECODE_RETURN ? layout->growth.exit : 0;
         place += size_at(&instruction, place);
@@ -70,7 +70,7 @@ static sj_status compute_offsets(const sj_class_file *file, constructor_search *
     if (place + layout->growth.handler > SJ_CODE_MAX_BYTES) {
         return SJ_ELIMIT;
     }
-    layout->place[at] = (uint16_t)place;
+    layout->new_offset[at] = (uint16_t)place;
     layout->has_handler = is_covered;
     return SJ_OK;
 }
@@ -85,12 +85,12 @@ sj_status sj_code_layout_make(const sj_class_file *file, const sj_class_method *
     if (code.size > SJ_CODE_MAX_BYTES) {
         return SJ_ELIMIT;
     }
-    layout->place = malloc((code.size + 1) * sizeof(*layout->place));
-    if (layout->place == NULL) {
+    layout->new_offset = malloc((code.size + 1) * sizeof(*layout->new_offset));
+    if (layout->new_offset == NULL) {
         return SJ_ENOMEM;
     }
     for (size_t i = 0; i <= code.size; i++) {
-        layout->place[i] = SJ_CODE_NOWHERE;
+        layout->new_offset[i] = SJ_CODE_NOWHERE;
     }
     constructor_search search = {.is_constructor = sj_class_text_is(method->name, "<init>")};
     return compute_offsets(file, &search, layout);
@@ -98,6 +98,6 @@ sj_status sj_code_layout_make(const sj_class_file *file, const sj_class_method *
 
 void sj_code_layout_deinit(sj_code_layout *layout)
 {
-    free(layout->place);
-    layout->place = NULL;
+    free(layout->new_offset);
+    layout->new_offset = NULL;
 }

@@ -27,7 +27,7 @@ typedef struct sj_code_layout {
     sj_code_growth growth;
     /* [code.size + 1] New offset of the instruction at each old offset, or SJ_CODE_NOWHERE if no
      * instruction begins there. The last element is the new offset of the end. */
-    uint16_t *place;
+    uint16_t *new_offset;
     uint16_t covered_from; /* First new offset that the added exception handler may cover. */
     bool has_handler;      /* True if a handler of all exceptions is added. */
 } sj_code_layout;
@@ -52,7 +52,7 @@ static inline uint32_t sj_code_layout_line(const sj_code_layout *layout, uint32_
  * there. */
 static inline uint16_t sj_code_layout_at(const sj_code_layout *layout, uint64_t at)
 {
-    return at <= layout->code.size ? layout->place[at] : SJ_CODE_NOWHERE;
+    return at <= layout->code.size ? layout->new_offset[at] : SJ_CODE_NOWHERE;
 }
 
 #endif

@@ -194,7 +194,7 @@ static void put_exception(code_run *run, uint32_t start, uint32_t end, uint32_t 
  * already. Returns the number of entries. */
 static uint32_t put_own_exceptions(code_run *run)
 {
-    const uint32_t handler = run->layout.place[run->parts.code.size];
+    const uint32_t handler = run->layout.new_offset[run->parts.code.size];
     const uint32_t values = run->layout.growth.exit - SJ_PROBE_BYTES;
     uint32_t start = run->layout.covered_from;
     uint32_t count = 0;
@@ -203,7 +203,7 @@ static uint32_t put_own_exceptions(code_run *run)
         if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
             return count; /* Cannot happen: put_instructions has read the same code. */
         }
-        const uint32_t place = run->layout.place[at] + sj_code_layout_line(&run->layout, at);
+        const uint32_t place = run->layout.new_offset[at] + sj_code_layout_line(&run->layout, at);
         if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
             if (start < place + values) {
                 put_exception(run, start, place + values, handler, 0);

@@ -123,7 +123,7 @@ static void put_label_frame(map_move *move)
 
 static void put_handler_frame(map_move *move, uint16_t throwable)
 {
-    const uint16_t place = move->layout->place[move->layout->code.size];
+    const uint16_t place = move->layout->new_offset[move->layout->code.size];
     sj_be_put8(move->output, FULL);
     sj_be_put16(move->output, (uint16_t)(place - move->new_at - 1));
     sj_be_put16(move->output, 0); /* Number of locals. */

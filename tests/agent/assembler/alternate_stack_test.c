@@ -108,7 +108,7 @@ static void a_handler_that_is_left_ends_with_the_next_record_outside(void **stat
     check(steps, sizeof(steps) / sizeof(steps[0]), 5, 1, 2);
 }
 
-static void half_a_range_means_nothing(void **state)
+static void an_incomplete_stack_range_is_ignored(void **state)
 {
     static const step steps[] = {{SJ_RECORD_ENTER, 1, MAIN},
                                  {SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_HIGH, ARRAY_HIGH},
@@ -126,7 +126,7 @@ int main(void)
         cmocka_unit_test(a_handler_that_returns_ends_no_call),
         cmocka_unit_test(a_handler_that_is_left_ends_with_the_next_record_outside),
         cmocka_unit_test(a_handler_is_no_callee_of_the_call_that_holds_the_array),
-        cmocka_unit_test(half_a_range_means_nothing),
+        cmocka_unit_test(an_incomplete_stack_range_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

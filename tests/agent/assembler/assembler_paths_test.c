@@ -113,7 +113,7 @@ static void compare(uint64_t seed, uint32_t block_events, bool deep, seen *sums)
     free(made);
 }
 
-static void test_both_ways_make_the_same_blocks(void **state)
+static void test_fast_and_slow_path_make_the_same_blocks(void **state)
 {
     (void)state;
     seen sums = {0};
@@ -123,7 +123,7 @@ static void test_both_ways_make_the_same_blocks(void **state)
     assert_true(sums.truncated > 0 && sums.refused_blocks > 0);
 }
 
-static void test_both_ways_make_the_same_blocks_of_stacks_stored_apart(void **state)
+static void test_both_paths_make_the_same_blocks_of_stacks_stored_apart(void **state)
 {
     (void)state;
     seen sums = {0};
@@ -136,8 +136,8 @@ static void test_both_ways_make_the_same_blocks_of_stacks_stored_apart(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_ways_make_the_same_blocks),
-        cmocka_unit_test(test_both_ways_make_the_same_blocks_of_stacks_stored_apart),
+        cmocka_unit_test(test_fast_and_slow_path_make_the_same_blocks),
+        cmocka_unit_test(test_both_paths_make_the_same_blocks_of_stacks_stored_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

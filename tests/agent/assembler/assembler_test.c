@@ -304,7 +304,7 @@ static void test_other_stacks_are_reported_apart_among_records_that_come_togethe
     close_story(&told);
 }
 
-static void test_a_call_open_beyond_the_stack_takes_no_calls_of_others(void **state)
+static void test_a_call_open_above_the_stack_adopts_no_other_calls(void **state)
 {
     (void)state;
     static const sj_stack_frame open[] = {{.function = 8, .stack = TOP + 500}};
@@ -322,7 +322,7 @@ static void test_a_call_open_beyond_the_stack_takes_no_calls_of_others(void **st
     close_story(&told);
 }
 
-static void test_nor_does_a_call_open_below_the_stack(void **state)
+static void test_a_call_open_below_the_stack_adopts_no_other_calls(void **state)
 {
     (void)state;
     static const sj_stack_frame open[] = {{.function = 7, .stack = TOP - 50},
@@ -388,7 +388,7 @@ static void test_adjacent_small_coroutine_stacks_are_reported_apart(void **state
     close_story(&told);
 }
 
-static void test_a_handler_on_an_alternate_stack(void **state)
+static void test_a_handler_on_an_alternate_stack_has_its_own_stream(void **state)
 {
     (void)state;
     story told = open_story();
@@ -502,7 +502,7 @@ static void test_calls_entered_above_unknown_calls_are_uncertain(void **state)
     close_story(&told);
 }
 
-static void test_a_suspended_stack_learns_of_a_gap_when_it_goes_on(void **state)
+static void test_a_suspended_stack_gets_a_gap_when_it_is_resumed(void **state)
 {
     (void)state;
     story told = open_story();
@@ -520,7 +520,7 @@ static void test_a_suspended_stack_learns_of_a_gap_when_it_goes_on(void **state)
     close_story(&told);
 }
 
-static void test_waiting_flags_open_calls_and_loses_nothing(void **state)
+static void test_a_wait_for_the_drain_flags_open_calls_and_loses_none(void **state)
 {
     (void)state;
     story told = open_story();
@@ -536,7 +536,7 @@ static void test_waiting_flags_open_calls_and_loses_nothing(void **state)
     close_story(&told);
 }
 
-static void test_notes_of_unwinding_marks_and_pauses(void **state)
+static void test_notes_of_unwinding_marks_and_pauses_are_applied(void **state)
 {
     (void)state;
     story told = open_story();
@@ -574,7 +574,7 @@ static void test_torn_records_are_a_gap_that_ends_at_the_next(void **state)
     close_story(&told);
 }
 
-static void test_ticks_beyond_48_bits_and_after_a_long_sleep(void **state)
+static void test_ticks_are_extended_beyond_48_bits_and_long_sleeps(void **state)
 {
     (void)state;
     const uint64_t base = (UINT64_C(5) << 48) - 100;
@@ -630,7 +630,7 @@ static void test_a_thread_that_ends_unwinds_and_a_killed_one_does_not(void **sta
     }
 }
 
-static void test_a_million_calls_deep(void **state)
+static void test_a_stack_of_a_million_calls_is_assembled(void **state)
 {
     (void)state;
     enum { DEPTH = 1000000 };
@@ -767,23 +767,23 @@ int main(void)
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
         cmocka_unit_test(test_other_stacks_are_reported_apart_among_records_that_come_together),
-        cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
-        cmocka_unit_test(test_nor_does_a_call_open_below_the_stack),
+        cmocka_unit_test(test_a_call_open_above_the_stack_adopts_no_other_calls),
+        cmocka_unit_test(test_a_call_open_below_the_stack_adopts_no_other_calls),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
         cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_reported_apart),
-        cmocka_unit_test(test_a_handler_on_an_alternate_stack),
+        cmocka_unit_test(test_a_handler_on_an_alternate_stack_has_its_own_stream),
         cmocka_unit_test(test_a_handler_between_clock_and_reservation_runs_before_the_call),
         cmocka_unit_test(test_a_clock_that_goes_back_keeps_the_order_of_records),
         cmocka_unit_test(test_dropped_records_are_numbered_and_truncate_what_ended_among_them),
         cmocka_unit_test(test_calls_entered_above_unknown_calls_are_uncertain),
-        cmocka_unit_test(test_a_suspended_stack_learns_of_a_gap_when_it_goes_on),
-        cmocka_unit_test(test_waiting_flags_open_calls_and_loses_nothing),
-        cmocka_unit_test(test_notes_of_unwinding_marks_and_pauses),
+        cmocka_unit_test(test_a_suspended_stack_gets_a_gap_when_it_is_resumed),
+        cmocka_unit_test(test_a_wait_for_the_drain_flags_open_calls_and_loses_none),
+        cmocka_unit_test(test_notes_of_unwinding_marks_and_pauses_are_applied),
         cmocka_unit_test(test_torn_records_are_a_gap_that_ends_at_the_next),
-        cmocka_unit_test(test_ticks_beyond_48_bits_and_after_a_long_sleep),
+        cmocka_unit_test(test_ticks_are_extended_beyond_48_bits_and_long_sleeps),
         cmocka_unit_test(test_blocks_are_reported_in_steps_of_the_clock_that_fit),
         cmocka_unit_test(test_a_thread_that_ends_unwinds_and_a_killed_one_does_not),
-        cmocka_unit_test(test_a_million_calls_deep),
+        cmocka_unit_test(test_a_stack_of_a_million_calls_is_assembled),
         cmocka_unit_test(test_many_dead_coroutines_are_retired),
         cmocka_unit_test(test_random_records_and_refusals_add_up),
         cmocka_unit_test(test_every_failing_allocation_is_reported),

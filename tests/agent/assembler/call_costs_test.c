@@ -22,7 +22,7 @@ static void check_cost(sj_call_costs *costs, uint64_t call, uint64_t cpu_ns, sj_
     assert_int_equal(cost.is_nested, expected.is_nested);
 }
 
-static void test_what_is_below_is_not_ones_own(void **state)
+static void test_self_costs_exclude_callees(void **state)
 {
     sj_call_costs costs = {0};
     (void)state;
@@ -37,7 +37,7 @@ static void test_what_is_below_is_not_ones_own(void **state)
     sj_call_costs_deinit(&costs);
 }
 
-static void test_calls_whose_ends_were_not_seen_give_way(void **state)
+static void test_calls_without_an_exit_are_removed(void **state)
 {
     sj_call_costs costs = {0};
     sj_call_cost cost;
@@ -89,7 +89,7 @@ static void test_counters_are_kept_apart(void **state)
     sj_call_costs_deinit(&costs);
 }
 
-static void test_what_ran_meanwhile_makes_costs_unknown(void **state)
+static void test_other_code_on_the_thread_makes_costs_unknown(void **state)
 {
     sj_call_costs costs = {0};
     sj_call_cost cost;
@@ -105,10 +105,10 @@ static void test_what_ran_meanwhile_makes_costs_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_below_is_not_ones_own),
-        cmocka_unit_test(test_calls_whose_ends_were_not_seen_give_way),
+        cmocka_unit_test(test_self_costs_exclude_callees),
+        cmocka_unit_test(test_calls_without_an_exit_are_removed),
         cmocka_unit_test(test_a_clock_that_goes_back_costs_nothing),
         cmocka_unit_test(test_counters_are_kept_apart),
-        cmocka_unit_test(test_what_ran_meanwhile_makes_costs_unknown)};
+        cmocka_unit_test(test_other_code_on_the_thread_makes_costs_unknown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

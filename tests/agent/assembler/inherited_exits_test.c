@@ -56,7 +56,7 @@ static const step returns[] = {{SJ_RECORD_ENTER, 1, TOP - 400},
                                {SJ_RECORD_LEAVE, 6, TOP - 200}};
 enum { RETURNS = sizeof(returns) / sizeof(returns[0]) };
 
-static void exits_of_calls_that_the_parent_entered_are_no_orphans(void **state)
+static void exits_of_calls_that_the_parent_entered_are_inherited(void **state)
 {
     (void)state;
     const sj_assembler_counters counters = feed(true, 0, returns, RETURNS);
@@ -64,7 +64,7 @@ static void exits_of_calls_that_the_parent_entered_are_no_orphans(void **state)
     assert_int_equal(counters.orphan_exits, 0);
 }
 
-static void they_are_where_nobody_forked(void **state)
+static void exits_without_an_entry_and_a_fork_are_orphans(void **state)
 {
     (void)state;
     const sj_assembler_counters counters = feed(false, 0, returns, RETURNS);
@@ -72,7 +72,7 @@ static void they_are_where_nobody_forked(void **state)
     assert_int_equal(counters.orphan_exits, 2);
 }
 
-static void they_are_after_a_loss(void **state)
+static void exits_after_a_loss_are_orphans(void **state)
 {
     (void)state;
     const sj_assembler_counters counters = feed(true, 1, returns, RETURNS);
@@ -80,7 +80,7 @@ static void they_are_after_a_loss(void **state)
     assert_int_equal(counters.orphan_exits, 2);
 }
 
-static void inner_calls_and_such_inside_of_others_are_orphans(void **state)
+static void exits_inside_of_recorded_calls_are_orphans(void **state)
 {
     static const step steps[] = {{SJ_RECORD_LEAVE, 5, TOP - 300},
                                  {SJ_RECORD_ENTER, 1, TOP - 300},
@@ -96,10 +96,10 @@ static void inner_calls_and_such_inside_of_others_are_orphans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exits_of_calls_that_the_parent_entered_are_no_orphans),
-        cmocka_unit_test(they_are_where_nobody_forked),
-        cmocka_unit_test(they_are_after_a_loss),
-        cmocka_unit_test(inner_calls_and_such_inside_of_others_are_orphans),
+        cmocka_unit_test(exits_of_calls_that_the_parent_entered_are_inherited),
+        cmocka_unit_test(exits_without_an_entry_and_a_fork_are_orphans),
+        cmocka_unit_test(exits_after_a_loss_are_orphans),
+        cmocka_unit_test(exits_inside_of_recorded_calls_are_orphans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

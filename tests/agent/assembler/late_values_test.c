@@ -26,7 +26,7 @@ static void check_popped(sj_late_values *late, uint64_t call, size_t count)
     }
 }
 
-static void test_each_call_gets_its_own(void **state)
+static void test_each_call_gets_its_own_values(void **state)
 {
     sj_late_values late = {0};
     (void)state;
@@ -43,7 +43,7 @@ static void test_each_call_gets_its_own(void **state)
     sj_late_values_deinit(&late);
 }
 
-static void test_calls_whose_ends_were_not_seen_give_way(void **state)
+static void test_values_of_calls_without_an_exit_are_removed(void **state)
 {
     sj_late_values late = {0};
     (void)state;
@@ -59,7 +59,7 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     sj_late_values_deinit(&late);
 }
 
-static void test_what_has_no_room_is_not_kept_and_said(void **state)
+static void test_values_beyond_the_capacity_are_refused(void **state)
 {
     sj_late_values late = {0};
     const sj_block_value value = {0};
@@ -76,8 +76,8 @@ static void test_what_has_no_room_is_not_kept_and_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_call_gets_its_own),
-        cmocka_unit_test(test_calls_whose_ends_were_not_seen_give_way),
-        cmocka_unit_test(test_what_has_no_room_is_not_kept_and_said)};
+        cmocka_unit_test(test_each_call_gets_its_own_values),
+        cmocka_unit_test(test_values_of_calls_without_an_exit_are_removed),
+        cmocka_unit_test(test_values_beyond_the_capacity_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

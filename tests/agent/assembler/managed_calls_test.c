@@ -208,7 +208,7 @@ static void test_an_exception_through_native_frames_ends_them(void **state)
     EXPECT(steps, "+1 +11 +2 ~ ~ ~ +3 - ");
 }
 
-static void test_a_runtime_that_unwinds_within_recorded_functions_goes_on(void **state)
+static void test_a_runtime_that_unwinds_within_recorded_functions_continues(void **state)
 {
     (void)state;
     static const step steps[] = {{'+', 1, CALL},        {'+', 2, CALL},        {'+', 3, CALL},
@@ -230,7 +230,7 @@ static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(vo
     EXPECT_ORPHANS(steps, "+1 +2 +3 +20 +21 ~ ~ ~ +4 - ~ - ", 1);
 }
 
-static void test_what_was_left_and_has_ended_is_not_ended_again(void **state)
+static void test_calls_that_reuse_unwound_addresses_end_normally(void **state)
 {
     (void)state;
     /* An exception leaves call 1, so 11 and 20 above it are unwound, too. Then 13 and 14 reuse the
@@ -273,7 +273,7 @@ static void test_frames_without_hooks_that_an_exception_leaves_are_no_orphans(vo
     EXPECT(managed, "+1 - ");
 }
 
-static void test_a_runtime_that_unwinds_code_hooked_in_place_goes_on(void **state)
+static void test_a_runtime_that_unwinds_code_hooked_in_place_continues(void **state)
 {
     (void)state;
     static const step steps[] = {{'+', 1, TOP - 96},    {'+', 2, TOP - 192},   {'+', 3, TOP - 288},
@@ -283,7 +283,7 @@ static void test_a_runtime_that_unwinds_code_hooked_in_place_goes_on(void **stat
     EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* a handler of 1 calls 4 */
 }
 
-static void test_what_has_jumped_is_not_left_by_an_exception_again(void **state)
+static void test_an_exception_ends_a_call_that_has_jumped_only_once(void **state)
 {
     (void)state;
     static const step steps[] = {
@@ -308,7 +308,7 @@ static bool is_nine(void *context, uint32_t function)
 }
 
 /* Method 9 was muted when its calls were entered, so its exits may have no entry. */
-static void test_exits_that_are_excused_are_no_orphans(void **state)
+static void test_exits_of_optional_entries_are_not_orphans(void **state)
 {
     (void)state;
     static const step steps[] = {
@@ -361,7 +361,7 @@ static void test_a_handler_on_another_stack_takes_no_managed_calls(void **state)
     EXPECT(steps, "+1 +2 ~ - ");
 }
 
-static void test_what_ended_among_lost_records_is_truncated(void **state)
+static void test_calls_that_ended_among_lost_records_are_truncated(void **state)
 {
     (void)state;
     static const step steps[] = {{'+', 1, CALL},
@@ -406,7 +406,7 @@ static size_t make_program(uint64_t seed, step *steps)
     return count;
 }
 
-static void test_both_ways_make_the_same_blocks(void **state)
+static void test_single_and_batched_records_make_the_same_blocks(void **state)
 {
     (void)state;
     static step steps[STEPS];
@@ -456,20 +456,20 @@ int main(void)
         cmocka_unit_test(test_a_native_exit_ends_the_managed_calls_above),
         cmocka_unit_test(test_an_exception_through_native_frames_ends_them),
         cmocka_unit_test(test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later),
-        cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_goes_on),
-        cmocka_unit_test(test_what_was_left_and_has_ended_is_not_ended_again),
+        cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_continues),
+        cmocka_unit_test(test_calls_that_reuse_unwound_addresses_end_normally),
         cmocka_unit_test(test_an_exception_leaves_code_hooked_in_place_call_by_call),
         cmocka_unit_test(test_the_innermost_call_of_code_hooked_in_place_is_left_first),
         cmocka_unit_test(test_frames_without_hooks_that_an_exception_leaves_are_no_orphans),
-        cmocka_unit_test(test_a_runtime_that_unwinds_code_hooked_in_place_goes_on),
-        cmocka_unit_test(test_what_has_jumped_is_not_left_by_an_exception_again),
+        cmocka_unit_test(test_a_runtime_that_unwinds_code_hooked_in_place_continues),
+        cmocka_unit_test(test_an_exception_ends_a_call_that_has_jumped_only_once),
         cmocka_unit_test(test_exits_without_entries_are_orphans),
-        cmocka_unit_test(test_exits_that_are_excused_are_no_orphans),
+        cmocka_unit_test(test_exits_of_optional_entries_are_not_orphans),
         cmocka_unit_test(test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),
         cmocka_unit_test(test_a_handler_on_another_stack_takes_no_managed_calls),
-        cmocka_unit_test(test_what_ended_among_lost_records_is_truncated),
-        cmocka_unit_test(test_both_ways_make_the_same_blocks),
+        cmocka_unit_test(test_calls_that_ended_among_lost_records_are_truncated),
+        cmocka_unit_test(test_single_and_batched_records_make_the_same_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,7 +210,7 @@ static void jump_elsewhere(story *told)
     leave(told, 1, MAIN);
 }
 
-static void what_comes_between_ends_the_call_when_it_jumped(void **state)
+static void a_record_in_between_ends_the_call_when_it_jumped(void **state)
 {
     (void)state;
     assert_both(jump_elsewhere, false, "+1 +2 - +5 - +3 - +2 - - | ");
@@ -308,7 +308,7 @@ static void head_that_widens(story *told)
     leave(told, 5, CALL);
 }
 
-static void a_head_further_out_takes_over(void **state)
+static void a_recurring_outer_function_becomes_the_head(void **state)
 {
     (void)state;
     assert_both(head_that_widens, false, "+1 +2 >3 >4 >4 - >5(1) - - >3(2) - >5(1) - - - = | ");
@@ -327,7 +327,7 @@ static void cut_within(story *told)
     leave(told, 5, CALL);
 }
 
-static void a_chain_goes_on_in_the_next_block(void **state)
+static void a_chain_continues_in_the_next_block(void **state)
 {
     (void)state;
     assert_both(cut_within, false,
@@ -347,7 +347,7 @@ static void drops(story *told)
     leave(told, 4, CALL);
 }
 
-static void a_loss_between_tells_nothing_of_who_jumped(void **state)
+static void a_loss_after_a_jump_makes_its_target_unknown(void **state)
 {
     (void)state;
     assert_both(drops, false, "+1 +2 >3 - - +4 - = | ");
@@ -449,15 +449,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_ends_with_what_it_jumped_to),
         cmocka_unit_test(an_exit_and_an_entry_with_two_times_are_a_tail_call_too),
-        cmocka_unit_test(what_comes_between_ends_the_call_when_it_jumped),
+        cmocka_unit_test(a_record_in_between_ends_the_call_when_it_jumped),
         cmocka_unit_test(a_throw_unwinds_the_chain),
         cmocka_unit_test(an_entry_in_the_place_of_a_chain_unwinds_it),
         cmocka_unit_test(a_function_that_comes_again_is_the_head_of_what_follows),
         cmocka_unit_test(a_function_that_jumps_to_itself_is_its_own_head),
         cmocka_unit_test(a_long_chain_is_folded),
-        cmocka_unit_test(a_head_further_out_takes_over),
-        cmocka_unit_test(a_chain_goes_on_in_the_next_block),
-        cmocka_unit_test(a_loss_between_tells_nothing_of_who_jumped),
+        cmocka_unit_test(a_recurring_outer_function_becomes_the_head),
+        cmocka_unit_test(a_chain_continues_in_the_next_block),
+        cmocka_unit_test(a_loss_after_a_jump_makes_its_target_unknown),
         cmocka_unit_test(a_chain_is_open_at_the_end),
         cmocka_unit_test(each_stack_has_its_own_jump),
         cmocka_unit_test(a_call_that_has_jumped_needs_no_exit_any_more),

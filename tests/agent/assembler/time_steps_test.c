@@ -52,7 +52,7 @@ static void steps_round_down_as_division_does(void **state)
 
 /* Every time of a thread is a multiple of the step: of ordinary records, of records that leave the
  * short loop (a throw, a gap, a foreign stack), and of its end. */
-static void times_are_kept_in_the_steps_that_are_asked_for(void **state)
+static void times_are_kept_in_the_requested_steps(void **state)
 {
     (void)state;
     enum { STEP = 20, FOREIGN = 1 << 20 };
@@ -90,7 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_round_down_as_division_does),
-        cmocka_unit_test(times_are_kept_in_the_steps_that_are_asked_for),
+        cmocka_unit_test(times_are_kept_in_the_requested_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

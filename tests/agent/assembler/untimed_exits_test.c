@@ -59,7 +59,7 @@ static void assert_untimed(const block_store *store, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_call_is_marked_wherever_it_began(void **state)
+static void a_call_with_an_untimed_exit_is_marked_in_any_block(void **state)
 {
     static const step first[] = {{SJ_RECORD_ENTER, 1, TOP - 104},
                                  {SJ_RECORD_ENTER, 2, TOP - 200},
@@ -98,6 +98,7 @@ static void a_call_is_marked_wherever_it_began(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_call_is_marked_wherever_it_began)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_with_an_untimed_exit_is_marked_in_any_block)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

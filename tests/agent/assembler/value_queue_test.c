@@ -163,7 +163,7 @@ static void test_long_texts_wait_unharmed(void **state)
     sj_value_queue_deinit(&queue);
 }
 
-static void test_what_nobody_takes_gives_way(void **state)
+static void test_values_without_a_call_are_replaced(void **state)
 {
     (void)state;
     sj_value_queue queue = {0};
@@ -366,7 +366,7 @@ static void test_no_value_crosses_a_gap(void **state)
 
 /* Handlers interrupt each other between a value and its entry. There are more of them than values
  * can wait. */
-static void test_values_without_room_are_counted(void **state)
+static void test_values_beyond_the_capacity_are_counted(void **state)
 {
     (void)state;
     enum { NESTED = SJ_VALUE_QUEUE + 30 };
@@ -387,7 +387,7 @@ static void test_values_without_room_are_counted(void **state)
 }
 
 /* The result of a call without an entry is dropped and uses no capacity. */
-static void test_values_of_exits_without_a_call_make_room(void **state)
+static void test_values_of_exits_without_a_call_are_dropped(void **state)
 {
     (void)state;
     valued_thread thread;
@@ -654,12 +654,12 @@ int main(void)
         cmocka_unit_test(test_a_change_follows_what_it_changed_and_names_its_rule),
         cmocka_unit_test(test_texts_are_put_together),
         cmocka_unit_test(test_long_texts_wait_unharmed),
-        cmocka_unit_test(test_what_nobody_takes_gives_way),
+        cmocka_unit_test(test_values_without_a_call_are_replaced),
         cmocka_unit_test(test_records_that_are_no_values_are_refused),
         cmocka_unit_test(test_values_know_their_calls_over_many_blocks),
         cmocka_unit_test(test_no_value_crosses_a_gap),
-        cmocka_unit_test(test_values_without_room_are_counted),
-        cmocka_unit_test(test_values_of_exits_without_a_call_make_room),
+        cmocka_unit_test(test_values_beyond_the_capacity_are_counted),
+        cmocka_unit_test(test_values_of_exits_without_a_call_are_dropped),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
         cmocka_unit_test(test_values_that_types_do_not_know_are_counted),

@@ -49,7 +49,7 @@ static void test_a_process_of_the_same_user_is_attached_to(void **state)
     assert_int_equal(sj_preflight_decide(&facts, NULL), SJ_OK);
 }
 
-static void test_yama(void **state)
+static void test_yama_restrictions_are_explained(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -63,7 +63,7 @@ static void test_yama(void **state)
     refused(&facts, SJ_EPERM, "until it is restarted", "sojourn record");
 }
 
-static void test_other_users(void **state)
+static void test_processes_of_other_users_are_refused(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -121,7 +121,7 @@ static void test_other_containers_and_agents(void **state)
     refused(&facts, SJ_EUNSUPPORTED, "does not see the agent's file", "run sojourn inside of it");
 }
 
-static void test_who_cannot_be_attached_to_at_all(void **state)
+static void test_init_kernel_threads_and_itself_are_refused(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -138,7 +138,7 @@ static void test_who_cannot_be_attached_to_at_all(void **state)
     refused(&facts, SJ_EUNSUPPORTED, "thread of the kernel", "");
 }
 
-static void test_states(void **state)
+static void test_ended_and_stopped_processes_are_refused(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -158,7 +158,7 @@ static void test_states(void **state)
     refused(&facts, SJ_EUNSUPPORTED, "seccomp", "sojourn record");
 }
 
-static void test_tracers(void **state)
+static void test_processes_with_another_tracer_are_refused(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -170,7 +170,7 @@ static void test_tracers(void **state)
     refused(&facts, SJ_EEXIST, "recorded already, by process 88", "sojourn detach 4711");
 }
 
-static void test_programs(void **state)
+static void test_unsupported_programs_are_refused(void **state)
 {
     (void)state;
     sj_preflight_facts facts = fine();
@@ -204,15 +204,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_process_of_the_same_user_is_attached_to),
-        cmocka_unit_test(test_yama),
-        cmocka_unit_test(test_other_users),
+        cmocka_unit_test(test_yama_restrictions_are_explained),
+        cmocka_unit_test(test_processes_of_other_users_are_refused),
         cmocka_unit_test(test_a_daemon_that_dropped_root),
         cmocka_unit_test(test_a_container_without_the_capability),
         cmocka_unit_test(test_other_containers_and_agents),
-        cmocka_unit_test(test_who_cannot_be_attached_to_at_all),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_tracers),
-        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_init_kernel_threads_and_itself_are_refused),
+        cmocka_unit_test(test_ended_and_stopped_processes_are_refused),
+        cmocka_unit_test(test_processes_with_another_tracer_are_refused),
+        cmocka_unit_test(test_unsupported_programs_are_refused),
         cmocka_unit_test(test_facts_of_a_living_process_are_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

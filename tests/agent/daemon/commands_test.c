@@ -62,7 +62,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static sj_status order(const char *kind, const char *arguments, json_t **result, sj_error *error)
+static sj_status execute(const char *kind, const char *arguments, json_t **result, sj_error *error)
 {
     *result = NULL;
     return sj_device_command_run(&context, kind, arguments, 1000, result, error);
@@ -72,14 +72,14 @@ static void expect_refusal(const char *kind, const char *arguments, const char *
 {
     json_t *result = NULL;
     sj_error error = {0};
-    const sj_status status = order(kind, arguments, &result, &error);
+    const sj_status status = execute(kind, arguments, &result, &error);
     if (status == SJ_OK || strstr(error.text, said) == NULL) {
         fail_msg("%s %s: %d, %s", kind, arguments, (int)status, error.text);
     }
     assert_null(result);
 }
 
-static void what_is_no_order_is_refused(void **state)
+static void malformed_commands_are_refused(void **state)
 {
     (void)state;
     expect_refusal("format-disk", "{}", "knows no command");
@@ -160,7 +160,7 @@ static void files_stay_in_the_directory_that_was_named(void **state)
     assert_int_equal(count_files(), 0);
 }
 
-static void a_file_is_whole_or_not_there(void **state)
+static void an_incomplete_file_is_removed(void **state)
 {
     (void)state;
     char arguments[512];
@@ -177,7 +177,7 @@ static void a_file_is_whole_or_not_there(void **state)
     snprintf(arguments, sizeof(arguments),
              "{\"file\": 7, \"bytes\": 100000, \"directory\": \"%s\", \"name\": \"a.txt\"}",
              target);
-    assert_int_equal(order("write", arguments, &result, &error), SJ_OK);
+    assert_int_equal(execute("write", arguments, &result, &error), SJ_OK);
     json_decref(result);
     struct stat about;
     char path[128];
@@ -209,7 +209,7 @@ static void a_link_in_the_place_of_the_file_is_not_followed(void **state)
     snprintf(arguments, sizeof(arguments),
              "{\"file\": 7, \"bytes\": 100000, \"directory\": \"%s\", \"name\": \"a.txt\"}",
              target);
-    assert_int_equal(order("write", arguments, &result, &error), SJ_OK);
+    assert_int_equal(execute("write", arguments, &result, &error), SJ_OK);
     json_decref(result);
     assert_int_equal(stat(precious, &about), 0);
     assert_int_equal(about.st_size, 8);
@@ -219,11 +219,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(what_is_no_order_is_refused),
+        CASE(malformed_commands_are_refused),
         CASE(wrong_arguments_start_and_stop_nothing),
         CASE(a_full_spool_refuses_a_launch_with_the_reason),
         CASE(files_stay_in_the_directory_that_was_named),
-        CASE(a_file_is_whole_or_not_there),
+        CASE(an_incomplete_file_is_removed),
         CASE(a_link_in_the_place_of_the_file_is_not_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

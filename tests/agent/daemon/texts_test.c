@@ -92,7 +92,7 @@ static void mistakes_in_the_catalogue_are_named(void **state)
     expect_refusals(sj_apps_check_catalogue, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
 }
 
-static void a_catalogue_is_read_anew_and_its_place_is_reported(void **state)
+static void a_catalogue_is_read_again_and_its_path_is_reported(void **state)
 {
     (void)state;
     json_t *apps = NULL;
@@ -118,7 +118,7 @@ static void a_catalogue_is_read_anew_and_its_place_is_reported(void **state)
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void invitations_that_cannot_be_good_are_refused_before_anyone_is_asked(void **state)
+static void malformed_invitations_are_refused_without_a_request(void **state)
 {
     (void)state;
     static const char *const mistakes[][2] = {
@@ -259,8 +259,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(mistakes_in_the_catalogue_are_named),
-        CASE(a_catalogue_is_read_anew_and_its_place_is_reported),
-        CASE(invitations_that_cannot_be_good_are_refused_before_anyone_is_asked),
+        CASE(a_catalogue_is_read_again_and_its_path_is_reported),
+        CASE(malformed_invitations_are_refused_without_a_request),
         CASE(names_and_tags_are_checked_and_kept),
         CASE(collectors_are_kept_in_order_and_forgotten),
         CASE(rules_of_the_collector_are_checked_as_a_whole),

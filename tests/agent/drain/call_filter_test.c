@@ -312,7 +312,7 @@ static void call_with_values(fixture *f, uint64_t count, uint64_t inner_ticks)
     leave(f, ticks + 1000, OUTER, STACK);
 }
 
-static void values_go_with_calls_that_are_held_back(void **state)
+static void values_are_held_back_with_their_calls(void **state)
 {
     enum { MANY = 10000 };
     fixture *f = *state;
@@ -327,7 +327,7 @@ static void values_go_with_calls_that_are_held_back(void **state)
                 f->filter.values.held_count == 0);
 }
 
-static void values_go_with_calls_that_are_long_enough(void **state)
+static void values_pass_with_calls_that_are_long_enough(void **state)
 {
     fixture *f = *state;
     ask(f, 50);
@@ -358,7 +358,7 @@ static void values_wait_for_their_own_call(void **state)
     assert_passed(2, SJ_RECORD_LEAVE, OUTER);
 }
 
-static void values_that_nobody_takes_are_counted(void **state)
+static void values_without_a_call_count_as_lost(void **state)
 {
     fixture *f = *state;
     ask(f, 50);
@@ -403,7 +403,7 @@ static void a_call_that_jumps_lasts_as_long_as_the_one_jumped_to(void **state)
     assert_int_equal(sj_record_stack(&passed[1]), STACK);
 }
 
-static void both_of_a_tail_call_pass_as_they_are(void **state)
+static void both_calls_of_a_tail_call_pass(void **state)
 {
     fixture *f = *state;
     ask(f, 50);
@@ -416,7 +416,7 @@ static void both_of_a_tail_call_pass_as_they_are(void **state)
     assert_passed(3, SJ_RECORD_LEAVE, INNER);
 }
 
-static void a_jump_to_what_is_kept_out_leads_to_no_other_call(void **state)
+static void a_jump_to_a_filtered_call_leads_to_no_other_call(void **state)
 {
     fixture *f = *state;
     f->policy.max_depth = 1;
@@ -548,7 +548,7 @@ static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
 }
 
 /* A value has no time. It belongs to the record that follows, before or after the change. */
-static void a_change_is_not_between_values_and_their_call(void **state)
+static void a_change_does_not_separate_values_from_their_call(void **state)
 {
     static const uint32_t function = OUTER;
     fixture *f = *state;
@@ -568,7 +568,7 @@ static void a_change_is_not_between_values_and_their_call(void **state)
 }
 
 /* The call may have ended while the records were read, so its age counts up to the watch before. */
-static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
+static void the_age_of_an_open_call_is_that_of_the_previous_check(void **state)
 {
     static int some_triggers; /* stubs replace the functions that use the triggers */
     fixture *f = *state;
@@ -593,7 +593,7 @@ static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
     sj_pattern_free(&trigger->subject);
 }
 
-static void the_budget_is_told_of_calls_without_a_clock(void **state)
+static void the_governor_counts_calls_without_a_clock(void **state)
 {
     fixture *f = *state;
     const sj_overhead_governor_options options = {.call_ns = 100, .threadless = true};
@@ -617,7 +617,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_a_policy_everything_passes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_budget_is_told_of_calls_without_a_clock, set_up,
+        cmocka_unit_test_setup_teardown(the_governor_counts_calls_without_a_clock, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_below_the_minimum_are_kept_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
@@ -627,21 +627,21 @@ int main(void)
             a_handler_on_an_alternate_stack_inside_the_own_one_ends_no_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_handler_may_run_on_an_alternate_stack_when_the_policy_comes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_held_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_long_enough, set_up,
+        cmocka_unit_test_setup_teardown(values_are_held_back_with_their_calls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_pass_with_calls_that_are_long_enough, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(values_wait_for_their_own_call, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(values_that_nobody_takes_are_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_without_a_call_count_as_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unwanted_thread_passes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_jumps_lasts_as_long_as_the_one_jumped_to,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(both_of_a_tail_call_pass_as_they_are, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_jump_to_what_is_kept_out_leads_to_no_other_call, set_up,
+        cmocka_unit_test_setup_teardown(both_calls_of_a_tail_call_pass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_jump_to_a_filtered_call_leads_to_no_other_call, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_jump_that_leads_nowhere_is_a_return, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chains_of_any_length_need_few_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_on_other_stacks_pass, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_open_call_is_as_old_as_it_was_at_the_watch_before,
+        cmocka_unit_test_setup_teardown(the_age_of_an_open_call_is_that_of_the_previous_check,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_is_held_back_at_the_end_passes, set_up,
                                         tear_down),
@@ -651,7 +651,7 @@ int main(void)
             a_call_that_an_exception_leaves_ends_with_the_runtime_above_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unhooked_open_call_is_a_gap_where_it_was_unhooked,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_change_is_not_between_values_and_their_call, set_up,
+        cmocka_unit_test_setup_teardown(a_change_does_not_separate_values_from_their_call, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_late_entry_of_an_unhooked_function_is_a_gap, set_up,
                                         tear_down),

@@ -268,7 +268,7 @@ static void a_lack_of_memory_loses_no_record_uncounted(void **state)
     fail_each(ONCE, true, NULL);
 }
 
-static void nor_does_one_that_lasts(void **state)
+static void a_lasting_lack_of_memory_loses_no_record_uncounted(void **state)
 {
     (void)state;
     fail_each(LASTING, false, NULL);
@@ -276,7 +276,7 @@ static void nor_does_one_that_lasts(void **state)
 }
 
 /* The sums of a profile that cannot be sent are reported as lost, too. */
-static void nor_does_a_profile(void **state)
+static void a_profile_of_a_failed_drain_counts_its_calls_as_lost(void **state)
 {
     static const char text[] = "{\"policy\": 1, \"mode\": \"profile\"}";
     sj_policy policy;
@@ -290,7 +290,7 @@ static void nor_does_a_profile(void **state)
 
 /* The drain's thread ends only with the recording, so records written after the failure are
  * sent. */
-static void what_is_recorded_after_the_failure_is_sent(void **state)
+static void records_after_the_failure_are_sent(void **state)
 {
     fixture f;
     sj_drain_counters drain = {0};
@@ -356,9 +356,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lack_of_memory_loses_no_record_uncounted),
-        cmocka_unit_test(nor_does_one_that_lasts),
-        cmocka_unit_test(nor_does_a_profile),
-        cmocka_unit_test(what_is_recorded_after_the_failure_is_sent),
+        cmocka_unit_test(a_lasting_lack_of_memory_loses_no_record_uncounted),
+        cmocka_unit_test(a_profile_of_a_failed_drain_counts_its_calls_as_lost),
+        cmocka_unit_test(records_after_the_failure_are_sent),
         cmocka_unit_test(an_arena_is_mapped_once_there_is_memory),
         cmocka_unit_test(a_process_whose_arena_is_never_mapped_is_counted),
     };

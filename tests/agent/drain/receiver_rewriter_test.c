@@ -66,7 +66,7 @@ static const char *translate(sj_receiver_rewriter *receivers, const sj_record *r
             translate((receivers), records_, sizeof(records_) / sizeof(records_[0])), expected);   \
     } while (0)
 
-static void test_entry_and_exit_take_the_receivers_function(void **state)
+static void test_entry_and_exit_get_the_receivers_function(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
@@ -95,7 +95,7 @@ sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t proce
 }
 
 /* INHERITED + 2 shares the hooks of METHOD, so it is unhooked with METHOD. */
-static void test_a_receivers_function_is_free_when_its_method_is(void **state)
+static void test_a_receivers_function_is_unhooked_with_its_method(void **state)
 {
     static const uint32_t method = METHOD;
     static char registry;
@@ -122,7 +122,7 @@ static void test_a_value_waits_for_the_next_records(void **state)
     sj_receiver_rewriter_deinit(&receivers);
 }
 
-static void test_a_handler_between_value_and_entry(void **state)
+static void test_a_handler_may_run_between_value_and_entry(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
@@ -132,7 +132,7 @@ static void test_a_handler_between_value_and_entry(void **state)
     sj_receiver_rewriter_deinit(&receivers);
 }
 
-static void test_a_handler_that_never_comes_back(void **state)
+static void test_values_of_a_handler_left_by_longjmp_are_dropped(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
@@ -148,7 +148,7 @@ static void test_a_handler_that_never_comes_back(void **state)
     sj_receiver_rewriter_deinit(&receivers);
 }
 
-static void test_after_a_drop_nothing_waits(void **state)
+static void test_a_drop_discards_waiting_values(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
@@ -170,12 +170,12 @@ static void test_calls_that_a_throw_ended_rename_no_later_exit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entry_and_exit_take_the_receivers_function),
-        cmocka_unit_test(test_a_receivers_function_is_free_when_its_method_is),
+        cmocka_unit_test(test_entry_and_exit_get_the_receivers_function),
+        cmocka_unit_test(test_a_receivers_function_is_unhooked_with_its_method),
         cmocka_unit_test(test_a_value_waits_for_the_next_records),
-        cmocka_unit_test(test_a_handler_between_value_and_entry),
-        cmocka_unit_test(test_a_handler_that_never_comes_back),
-        cmocka_unit_test(test_after_a_drop_nothing_waits),
+        cmocka_unit_test(test_a_handler_may_run_between_value_and_entry),
+        cmocka_unit_test(test_values_of_a_handler_left_by_longjmp_are_dropped),
+        cmocka_unit_test(test_a_drop_discards_waiting_values),
         cmocka_unit_test(test_calls_that_a_throw_ended_rename_no_later_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static const char *translate(sj_renamed_functions *renamed, const sj_record *rec
             translate((renamed), records_, sizeof(records_) / sizeof(records_[0])), expected);     \
     } while (0)
 
-static void test_calls_go_by_the_name_of_their_entry(void **state)
+static void test_calls_keep_the_name_of_their_entry(void **state)
 {
     sj_renamed_functions renamed = make_renamed();
     (void)state;
@@ -94,7 +94,7 @@ static void test_calls_go_by_the_name_of_their_entry(void **state)
     sj_renamed_functions_deinit(&renamed);
 }
 
-static void test_a_change_that_becomes_known_later(void **state)
+static void test_a_rename_applies_from_when_it_becomes_known(void **state)
 {
     sj_renamed_functions renamed = make_renamed();
     (void)state;
@@ -106,7 +106,7 @@ static void test_a_change_that_becomes_known_later(void **state)
     sj_renamed_functions_deinit(&renamed);
 }
 
-static void test_values_go_by_what_they_belong_to(void **state)
+static void test_values_are_renamed_with_their_call(void **state)
 {
     sj_renamed_functions renamed = make_renamed();
     (void)state;
@@ -118,7 +118,7 @@ static void test_values_go_by_what_they_belong_to(void **state)
     sj_renamed_functions_deinit(&renamed);
 }
 
-static void test_a_call_that_a_throw_ended(void **state)
+static void test_an_unwound_call_renames_no_later_exit(void **state)
 {
     sj_renamed_functions renamed = make_renamed();
     (void)state;
@@ -130,9 +130,10 @@ static void test_a_call_that_a_throw_ended(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls_go_by_the_name_of_their_entry),
-                                       cmocka_unit_test(test_a_change_that_becomes_known_later),
-                                       cmocka_unit_test(test_values_go_by_what_they_belong_to),
-                                       cmocka_unit_test(test_a_call_that_a_throw_ended)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_keep_the_name_of_their_entry),
+        cmocka_unit_test(test_a_rename_applies_from_when_it_becomes_known),
+        cmocka_unit_test(test_values_are_renamed_with_their_call),
+        cmocka_unit_test(test_an_unwound_call_renames_no_later_exit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

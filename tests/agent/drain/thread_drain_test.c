@@ -147,7 +147,7 @@ static void read_all(fixture *f)
 }
 
 /* Blocks 1 to 3 hold entries, blocks 3 to 5 hold endings, and block 5 also holds the exit. */
-static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
+static void endings_of_refused_blocks_do_not_count_in_the_next_block(void **state)
 {
     fixture *f = *state;
     first_refused = 3;
@@ -212,7 +212,7 @@ static void a_short_thread_takes_one_frame(void **state)
     assert_int_equal(frames(f), 1);
 }
 
-static void a_thread_that_lives_is_announced(void **state)
+static void a_running_thread_is_announced(void **state)
 {
     fixture *f = *state;
     assert_true(fake_thread_call(&f->thread, FUNCTION));
@@ -235,7 +235,7 @@ static void check_name(const fixture *f, const char *given, const char *wanted)
 }
 
 /* Makes the test's own thread the drained thread, so that the test can rename it. */
-static void a_name_that_a_thread_gets_later_is_told(void **state)
+static void a_later_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
     f->drained->tid = (uint32_t)syscall(SYS_gettid);
@@ -310,7 +310,7 @@ static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
     sj_policy_free(&policy);
 }
 
-static void the_last_name_of_a_thread_is_told(void **state)
+static void the_last_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
     f->drained->tid = (uint32_t)syscall(SYS_gettid);
@@ -330,7 +330,7 @@ static void the_last_name_of_a_thread_is_told(void **state)
 }
 
 /* All events of the three refused blocks are unsent, once each. */
-static void nor_are_they_counted_twice(void **state)
+static void events_of_refused_blocks_are_unsent_once(void **state)
 {
     fixture *f = *state;
     first_refused = 3;
@@ -407,7 +407,7 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
 }
 
 /* A killed recorder had read the full-size record that these calls need for decoding. */
-static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
+static void counted_calls_of_unknown_functions_are_lost_calls(void **state)
 {
     fixture *f = *state;
     sj_assembler_counters counters;
@@ -446,7 +446,7 @@ sj_status __wrap_sj_registry_end_process(sj_registry *registry, uint64_t process
 }
 
 /* The process keeps running, as after `detach`, and its last slot is partly filled. */
-static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **state)
+static void a_partly_filled_slot_of_a_running_process_is_read(void **state)
 {
     fixture *f = *state;
     sj_process_drain *process;
@@ -494,18 +494,18 @@ static void a_process_that_joined_with_every_clock_counts_when_a_policy_says_so(
     assert_true(is_counted_after_a_change(*state, true));
 }
 
-static void nothing_is_counted_whose_agent_does_not(void **state)
+static void an_agent_without_counting_yields_no_counted_calls(void **state)
 {
     assert_false(is_counted_after_a_change(*state, false));
 }
 
-static void blocks_may_be_told_in_steps_of_the_clock(void **state)
+static void blocks_are_given_times_in_clock_steps(void **state)
 {
     read_all(*state);
     assert_int_equal(told_step, CLOCK_STEP);
 }
 
-static void receivers_tell_whose_hooks_are_theirs(void **state)
+static void the_receiver_rewriter_knows_the_unhooked_functions(void **state)
 {
     const fixture *f = *state;
     assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
@@ -530,7 +530,7 @@ static void end_calls(fixture *f)
 }
 
 /* FUNCTION + 1 is unhooked, so this call will have no exit. */
-static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap(void **state)
+static void an_entry_under_way_at_the_unhooking_is_followed_by_a_gap(void **state)
 {
     fixture *f = *state;
     free_next_function(f);
@@ -541,7 +541,7 @@ static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_ga
     assert_int_equal(pause_event, 3);
 }
 
-static void so_is_one_at_the_moment_of_an_exit(void **state)
+static void an_entry_at_the_time_of_an_exit_is_followed_by_a_gap(void **state)
 {
     fixture *f = *state;
     free_next_function(f);
@@ -555,7 +555,7 @@ static void so_is_one_at_the_moment_of_an_exit(void **state)
 
 /* The entry read its clock at 1,400, before the change. Then a handler interrupted it, so the
  * handler's records come first. */
-static void so_is_one_that_a_handler_interrupted(void **state)
+static void an_entry_that_a_handler_interrupted_is_followed_by_a_gap(void **state)
 {
     fixture *f = *state;
     free_next_function(f);
@@ -571,7 +571,7 @@ static void so_is_one_that_a_handler_interrupted(void **state)
 
 /* The filter holds calls back until they reach the minimum duration. Such calls get their gap,
  * too. */
-static void so_is_one_that_is_held_back(void **state)
+static void an_entry_that_is_held_back_is_followed_by_a_gap(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
     static const uint32_t freed = FUNCTION + 1;
@@ -616,7 +616,7 @@ static void open_calls_that_are_held_back_are_unsent(void **state)
     sj_function_rules_free(rules.rules);
 }
 
-static void entries_of_functions_hooked_again_are_not(void **state)
+static void entries_of_functions_hooked_again_follow_no_change(void **state)
 {
     static const uint32_t hooked = FUNCTION + 1;
     fixture *f = *state;
@@ -645,7 +645,7 @@ static void a_call_between_two_changes_is_whole(void **state)
 }
 
 /* The call of FUNCTION + 1 ended after the first change, so its gap is there. */
-static void calls_that_end_between_two_changes_are_behind_the_first(void **state)
+static void a_call_that_ends_between_two_changes_has_the_first_gap(void **state)
 {
     static const uint32_t other = FUNCTION + 2;
     static const uint32_t freed = FUNCTION + 1;
@@ -665,7 +665,7 @@ static void calls_that_end_between_two_changes_are_behind_the_first(void **state
 }
 
 /* The change is older than half the range of a record's 48-bit clock. */
-static void a_change_of_long_ago_is_noted(void **state)
+static void a_change_of_long_ago_still_makes_a_gap(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
@@ -685,7 +685,7 @@ static void a_change_of_long_ago_is_noted(void **state)
 }
 
 /* A value has no time. The record that it belongs to follows later. */
-static void values_alone_do_not_come_after_a_change(void **state)
+static void values_alone_do_not_follow_a_change(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
@@ -703,7 +703,7 @@ static void values_alone_do_not_come_after_a_change(void **state)
 
 /* Calls that were open at the attach have no records. They may end, unseen, before the thread's
  * first record. */
-static void calls_open_from_before_are_behind_changes_since(void **state)
+static void calls_open_at_the_attach_get_the_gaps_of_later_changes(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
@@ -725,7 +725,7 @@ static void calls_open_from_before_are_behind_changes_since(void **state)
     assert_int_equal(pause_event, 2);
 }
 
-static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
+static void a_thread_first_read_after_a_change_has_calls_from_before_it(void **state)
 {
     static const sj_policy policy = {.budget_percent = 5};
     static const uint32_t freed = FUNCTION + 1;
@@ -755,46 +755,50 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_is_stored_is_not_lost_by_a_kill, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_running_thread_is_announced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_later_name_of_a_thread_is_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_renames_itself_is_chosen_by_its_new_name,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_of_refused_blocks_are_not_sent, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
+        cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(endings_of_refused_blocks_do_not_count_in_the_next_block,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nor_are_they_counted_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap, set_up,
-            tear_down),
-        cmocka_unit_test_setup_teardown(so_is_one_at_the_moment_of_an_exit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(values_alone_do_not_come_after_a_change, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(calls_open_from_before_are_behind_changes_since, set_up,
+        cmocka_unit_test_setup_teardown(events_of_refused_blocks_are_unsent_once, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_change_of_long_ago_is_noted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(calls_that_end_between_two_changes_are_behind_the_first,
+        cmocka_unit_test_setup_teardown(an_entry_under_way_at_the_unhooking_is_followed_by_a_gap,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_entry_at_the_time_of_an_exit_is_followed_by_a_gap,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_entry_that_a_handler_interrupted_is_followed_by_a_gap,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_alone_do_not_follow_a_change, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_open_at_the_attach_get_the_gaps_of_later_changes,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_change_of_long_ago_still_makes_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_thread_first_read_after_a_change_has_calls_from_before_it,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_that_ends_between_two_changes_has_the_first_gap,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_entry_that_is_held_back_is_followed_by_a_gap, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(open_calls_that_are_held_back_are_unsent, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
+        cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_follow_no_change, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(counted_calls_that_nothing_is_known_of_are_lost_calls,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_place_filled_in_part_is_read_of_a_process_that_goes_on,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counted_calls_of_unknown_functions_are_lost_calls, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_partly_filled_slot_of_a_running_process_is_read, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             a_process_that_joined_with_every_clock_counts_when_a_policy_says_so, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_counted_whose_agent_does_not, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
+        cmocka_unit_test_setup_teardown(an_agent_without_counting_yields_no_counted_calls, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(the_receiver_rewriter_knows_the_unhooked_functions, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(blocks_are_given_times_in_clock_steps, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

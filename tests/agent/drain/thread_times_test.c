@@ -56,7 +56,7 @@ static void steps_follow_each_other(void **state)
 
 /* A wait of 1,000 ns for a processor began before the first sample. Only the part since then is
  * counted. */
-static void a_wait_that_began_before_the_first_look_counts_from_there(void **state)
+static void a_wait_before_the_first_sample_counts_from_that_sample(void **state)
 {
     (void)state;
     sj_thread_clock clock = {0};
@@ -120,7 +120,7 @@ static void a_long_rest_is_reported_before_it_ends(void **state)
     check_step(0, FIRST_NS, long_ns, 0, 0);
 }
 
-static void a_full_list_says_so(void **state)
+static void a_full_list_of_steps_is_reported(void **state)
 {
     (void)state;
     sj_thread_clock clock = {0};
@@ -141,7 +141,7 @@ static void a_full_list_says_so(void **state)
     assert_int_equal(times.watched_ns, 100 * SJ_THREAD_STEPS);
 }
 
-static void own_counters_rise(void **state)
+static void counters_of_the_own_thread_rise(void **state)
 {
     (void)state;
     uint64_t cpu_ns = 0;
@@ -159,12 +159,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_follow_each_other),
-        cmocka_unit_test(a_wait_that_began_before_the_first_look_counts_from_there),
+        cmocka_unit_test(a_wait_before_the_first_sample_counts_from_that_sample),
         cmocka_unit_test(another_thread_makes_no_step),
         cmocka_unit_test(memory_belongs_to_the_step_in_which_it_was_counted),
         cmocka_unit_test(a_long_rest_is_reported_before_it_ends),
-        cmocka_unit_test(a_full_list_says_so),
-        cmocka_unit_test(own_counters_rise),
+        cmocka_unit_test(a_full_list_of_steps_is_reported),
+        cmocka_unit_test(counters_of_the_own_thread_rise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

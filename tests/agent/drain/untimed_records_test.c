@@ -145,7 +145,7 @@ static size_t read_all_records(sj_untimed_records *untimed)
 }
 
 /* Therefore counts, callers and totals of timed calls equal those of an exact recording. */
-static void order_stacks_and_known_times_are_exact(void **state)
+static void untimed_records_keep_order_stacks_and_known_times(void **state)
 {
     (void)state;
     for (unsigned seed = 1; seed <= 40; seed++) {
@@ -226,7 +226,7 @@ static void short_functions_with_many_calls_are_counted(void **state)
     assert_int_equal(counted[3], 0); /* without a reader, every call is timed again */
 }
 
-static void what_turns_long_is_timed_again(void **state)
+static void functions_that_become_long_are_timed_again(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing();
@@ -274,7 +274,7 @@ static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t le
     return sum;
 }
 
-static void calls_last_as_long_as_the_timed_ones_where_there_is_room(void **state)
+static void untimed_calls_get_the_mean_duration_if_time_allows(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing();
@@ -285,7 +285,7 @@ static void calls_last_as_long_as_the_timed_ones_where_there_is_room(void **stat
     sj_call_timing_free(timing);
 }
 
-static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
+static void the_cost_of_a_clock_read_counts_in_no_other_call(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing_with_probes(30);
@@ -295,7 +295,7 @@ static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
 }
 
 /* The system interrupted the thread once: one of 1,513 calls takes 100 us. */
-static void a_call_that_was_interrupted_says_little(void **state)
+static void an_interrupted_call_changes_the_mean_only_little(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing();
@@ -308,7 +308,7 @@ static void a_call_that_was_interrupted_says_little(void **state)
 
 /* The thread waits for the drain for 800 ticks, up to tick 2,000. The calls of 2 lie in the 200
  * ticks before the wait. The timed call of 1 lasts 250 ticks without the wait. */
-static void waits_for_the_drain_are_no_part_of_calls(void **state)
+static void waits_for_the_drain_count_in_no_call(void **state)
 {
     (void)state;
     const uint64_t stack = STACK_HIGH - 4096;
@@ -399,7 +399,7 @@ static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
     sj_call_timing_free(timing);
 }
 
-static void what_waits_can_be_settled(void **state)
+static void waiting_records_can_be_settled(void **state)
 {
     (void)state;
     const uint64_t stack = STACK_HIGH - 4096;
@@ -422,7 +422,7 @@ static void what_waits_can_be_settled(void **state)
 }
 
 /* A malicious program may write values whose times never come. */
-static void what_waits_has_a_bound(void **state)
+static void waiting_records_are_bounded(void **state)
 {
     (void)state;
     enum { VALUES = 200, TIMES = 1000, BOUND = 1 << 16 };
@@ -454,18 +454,18 @@ static void what_waits_has_a_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_stacks_and_known_times_are_exact),
+        cmocka_unit_test(untimed_records_keep_order_stacks_and_known_times),
         cmocka_unit_test(short_functions_with_many_calls_are_counted),
-        cmocka_unit_test(what_turns_long_is_timed_again),
-        cmocka_unit_test(calls_last_as_long_as_the_timed_ones_where_there_is_room),
-        cmocka_unit_test(the_clock_of_a_timed_call_is_no_part_of_others),
-        cmocka_unit_test(a_call_that_was_interrupted_says_little),
-        cmocka_unit_test(waits_for_the_drain_are_no_part_of_calls),
+        cmocka_unit_test(functions_that_become_long_are_timed_again),
+        cmocka_unit_test(untimed_calls_get_the_mean_duration_if_time_allows),
+        cmocka_unit_test(the_cost_of_a_clock_read_counts_in_no_other_call),
+        cmocka_unit_test(an_interrupted_call_changes_the_mean_only_little),
+        cmocka_unit_test(waits_for_the_drain_count_in_no_call),
         cmocka_unit_test(calls_that_may_have_been_long_put_their_function_back_on_the_clock),
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
         cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),
-        cmocka_unit_test(what_waits_can_be_settled),
-        cmocka_unit_test(what_waits_has_a_bound),
+        cmocka_unit_test(waiting_records_can_be_settled),
+        cmocka_unit_test(waiting_records_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static void a_step_is_found(void **state)
+static void the_step_of_a_clock_is_found(void **state)
 {
     static const uint64_t steps[] = {1, 2, 26, 30, 1000};
     (void)state;
@@ -43,7 +43,7 @@ static void a_step_is_found(void **state)
 }
 
 /* Two processors' clocks may differ by less than a step. */
-static void a_thread_that_is_moved_meanwhile_finds_it(void **state)
+static void the_step_is_found_although_the_thread_changes_processors(void **state)
 {
     (void)state;
     step = 26;
@@ -59,7 +59,7 @@ static void clocks_without_a_step_have_one_of_a_tick(void **state)
     assert_int_equal(sj_clock_step_of(read_made), 1);
 }
 
-static void times_are_kept_in_whole_steps_of_the_clock(void **state)
+static void times_are_stored_in_whole_steps_of_the_clock(void **state)
 {
     (void)state;
     assert_int_equal(sj_clock_kept_step(1, 10, 0.5), 20);
@@ -73,7 +73,7 @@ static void times_are_kept_in_whole_steps_of_the_clock(void **state)
     assert_int_equal(sj_clock_kept_step(1, UINT64_MAX, 0.001), UINT32_MAX);
 }
 
-static void readings_of_this_machine_are_so_far_apart(void **state)
+static void clock_readings_differ_by_multiples_of_the_step(void **state)
 {
     enum { PAIRS = 1000, PAUSE_LOOPS = 500 };
     const uint32_t found = sj_clock_step();
@@ -92,11 +92,11 @@ static void readings_of_this_machine_are_so_far_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_step_is_found, set_up),
-        cmocka_unit_test_setup(a_thread_that_is_moved_meanwhile_finds_it, set_up),
+        cmocka_unit_test_setup(the_step_of_a_clock_is_found, set_up),
+        cmocka_unit_test_setup(the_step_is_found_although_the_thread_changes_processors, set_up),
         cmocka_unit_test_setup(clocks_without_a_step_have_one_of_a_tick, set_up),
-        cmocka_unit_test(times_are_kept_in_whole_steps_of_the_clock),
-        cmocka_unit_test(readings_of_this_machine_are_so_far_apart),
+        cmocka_unit_test(times_are_stored_in_whole_steps_of_the_clock),
+        cmocka_unit_test(clock_readings_differ_by_multiples_of_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void the_users_own_directory_is_used(void **state)
     assert_true(is_used());
 }
 
-static void one_that_others_write_to_is_not(void **state)
+static void a_directory_that_others_may_write_to_is_not_used(void **state)
 {
     (void)state;
     assert_int_equal(chmod(own, 0777), 0);
@@ -52,7 +52,7 @@ static void one_that_others_write_to_is_not(void **state)
     assert_false(is_used());
 }
 
-static void one_of_another_user_is_not(void **state)
+static void a_directory_of_another_user_is_not_used(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
@@ -62,7 +62,7 @@ static void one_of_another_user_is_not(void **state)
     assert_false(is_used());
 }
 
-static void a_link_is_not(void **state)
+static void a_link_to_the_directory_is_not_used(void **state)
 {
     (void)state;
     char link[80];
@@ -145,9 +145,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_users_own_directory_is_used),
-        CASE(one_that_others_write_to_is_not),
-        CASE(one_of_another_user_is_not),
-        CASE(a_link_is_not),
+        CASE(a_directory_that_others_may_write_to_is_not_used),
+        CASE(a_directory_of_another_user_is_not_used),
+        CASE(a_link_to_the_directory_is_not_used),
         CASE(the_home_of_another_user_is_left_alone),
         CASE(a_sessions_directory_is_for_its_user_only),
     };

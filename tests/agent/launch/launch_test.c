@@ -68,7 +68,7 @@ static void expect(const fixture *made, const char *wanted)
 }
 
 /* A child that was forked while another thread held a lock of GLib's slices would hang. */
-static void emulators_allocate_what_a_fork_cannot_leave_locked(void **state)
+static void emulators_run_with_an_allocator_that_a_fork_cannot_lock(void **state)
 {
     unsetenv("LD_PRELOAD");
     unsetenv("G_SLICE");
@@ -76,7 +76,7 @@ static void emulators_allocate_what_a_fork_cannot_leave_locked(void **state)
                    "word\n");
 }
 
-static void a_choice_of_the_users_stays(void **state)
+static void a_users_g_slice_setting_is_kept(void **state)
 {
     setenv("G_SLICE", "all", 1);
     expect(*state, "all: -L /root -E LD_PRELOAD=/agent.so -0 shown /program word\n");
@@ -86,9 +86,9 @@ static void a_choice_of_the_users_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(emulators_allocate_what_a_fork_cannot_leave_locked, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_choice_of_the_users_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(emulators_run_with_an_allocator_that_a_fork_cannot_lock,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_users_g_slice_setting_is_kept, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static void toggle(uint32_t function, bool on)
     assert_int_equal(sj_hook_functions(getpid(), &function, 1, on, freed, &report, &error), SJ_OK);
 }
 
-static void functions_are_reported_to_be_free_before_threads_run_on(void **state)
+static void functions_are_reported_unhooked_before_threads_resume(void **state)
 {
     (void)state;
     toggle(FREED, false);
@@ -139,7 +139,7 @@ static void functions_are_reported_to_be_free_before_threads_run_on(void **state
 }
 
 /* Calls of these functions may or may not have an exit. */
-static void those_that_may_not_be_free_are_reported_to_have_been(void **state)
+static void functions_whose_unhooking_failed_are_reported_as_gaps(void **state)
 {
     (void)state;
     refused = 1;
@@ -167,7 +167,7 @@ static sj_status reselect(void)
     return status;
 }
 
-static void another_selection_is_reported_before_threads_run_on(void **state)
+static void another_selection_is_reported_before_threads_resume(void **state)
 {
     (void)state;
     assert_int_equal(reselect(), SJ_OK);
@@ -177,7 +177,7 @@ static void another_selection_is_reported_before_threads_run_on(void **state)
     assert_false(other_is_free_at_resumption);
 }
 
-static void what_a_failed_selection_has_set_free_is_reported(void **state)
+static void functions_unhooked_by_a_failed_selection_are_reported(void **state)
 {
     (void)state;
     hooking_fails = true;
@@ -187,7 +187,7 @@ static void what_a_failed_selection_has_set_free_is_reported(void **state)
     assert_true(other_is_free_at_resumption);
 }
 
-static void calls_told_as_of_another_function_are_of_the_hooked_one(void **state)
+static void renamed_calls_follow_the_function_that_is_hooked(void **state)
 {
     enum { BY_RECEIVER = 1000, FAR = 1 << 28 };
     static const uint32_t function = FREED;
@@ -225,16 +225,16 @@ static void changes_have_their_own_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(functions_are_reported_to_be_free_before_threads_run_on,
+        cmocka_unit_test_setup_teardown(functions_are_reported_unhooked_before_threads_resume,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_reported_to_have_been,
+        cmocka_unit_test_setup_teardown(functions_whose_unhooking_failed_are_reported_as_gaps,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_selection_is_reported_before_threads_run_on, set_up,
+        cmocka_unit_test_setup_teardown(another_selection_is_reported_before_threads_resume, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_reported, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(calls_told_as_of_another_function_are_of_the_hooked_one,
+        cmocka_unit_test_setup_teardown(functions_unhooked_by_a_failed_selection_are_reported,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(renamed_calls_follow_the_function_that_is_hooked, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(changes_have_their_own_times, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

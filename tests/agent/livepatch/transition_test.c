@@ -208,7 +208,7 @@ static void unplanned_functions_are_requested_and_hooked(void **state)
     sj_transition_report_deinit(&report);
 }
 
-static void what_cannot_be_prepared_is_reported_and_the_others_are_changed(void **state)
+static void functions_that_cannot_be_prepared_are_reported_and_others_changed(void **state)
 {
     sj_transition_report report;
     (void)state;
@@ -221,7 +221,7 @@ static void what_cannot_be_prepared_is_reported_and_the_others_are_changed(void 
     sj_transition_report_deinit(&report);
 }
 
-static void hooks_that_stay_are_counted(void **state)
+static void hooks_that_cannot_be_removed_are_counted(void **state)
 {
     sj_transition_report report;
     (void)state;
@@ -259,7 +259,7 @@ static sj_status renew(uint32_t function, sj_renewal renewal, bool asks_agents,
     return sj_transition_process(NULL, 1, getpid(), &selection, NULL, report, &error);
 }
 
-static void agents_are_asked_for_news_also_when_no_hook_is_missing(void **state)
+static void agents_are_asked_for_changes_even_if_no_hook_is_missing(void **state)
 {
     sj_transition_report report;
     (void)state;
@@ -275,7 +275,7 @@ static void agents_are_asked_for_news_also_when_no_hook_is_missing(void **state)
     sj_transition_report_deinit(&report);
 }
 
-static void hooks_that_do_not_make_way_are_counted(void **state)
+static void hooks_that_cannot_be_renewed_are_counted(void **state)
 {
     sj_transition_report report;
     (void)state;
@@ -347,12 +347,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(prepared_functions_need_no_request, set_up),
         cmocka_unit_test_setup(unplanned_functions_are_requested_and_hooked, set_up),
-        cmocka_unit_test_setup(what_cannot_be_prepared_is_reported_and_the_others_are_changed,
+        cmocka_unit_test_setup(functions_that_cannot_be_prepared_are_reported_and_others_changed,
                                set_up),
-        cmocka_unit_test_setup(hooks_that_stay_are_counted, set_up),
+        cmocka_unit_test_setup(hooks_that_cannot_be_removed_are_counted, set_up),
         cmocka_unit_test_setup(a_process_without_an_agent_is_refused, set_up),
-        cmocka_unit_test_setup(agents_are_asked_for_news_also_when_no_hook_is_missing, set_up),
-        cmocka_unit_test_setup(hooks_that_do_not_make_way_are_counted, set_up),
+        cmocka_unit_test_setup(agents_are_asked_for_changes_even_if_no_hook_is_missing, set_up),
+        cmocka_unit_test_setup(hooks_that_cannot_be_renewed_are_counted, set_up),
         cmocka_unit_test_setup(a_renewal_that_has_failed_halfway_is_made_up_for, set_up),
         cmocka_unit_test(open_calls_through_slots_keep_their_ends),
     };

@@ -68,7 +68,7 @@ static void a_dump_ships_the_time_before_the_trigger(void **state)
     protobuf_c_message_free_unpacked(&end->base, NULL);
 }
 
-static void the_oldest_blocks_give_way(void **state)
+static void the_oldest_blocks_are_removed_when_memory_is_full(void **state)
 {
     sj_session_id child;
     (void)state;
@@ -82,7 +82,7 @@ static void the_oldest_blocks_give_way(void **state)
     assert_int_equal(dump(10500, &child), 2);
 }
 
-static void a_dump_is_due_after_its_time_and_alone(void **state)
+static void a_dump_waits_for_its_time_and_excludes_another_dump(void **state)
 {
     sj_session_id child;
     (void)state;
@@ -128,8 +128,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_dump_ships_the_time_before_the_trigger, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(the_oldest_blocks_give_way, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_dump_is_due_after_its_time_and_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_oldest_blocks_are_removed_when_memory_is_full, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_dump_waits_for_its_time_and_excludes_another_dump, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(blocks_of_a_killed_recorder_are_loaded_and_cut_ones_are_not,
                                         set_up, tear_down),
     };

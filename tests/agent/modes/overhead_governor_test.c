@@ -227,7 +227,7 @@ static void methods_are_recorded_again_when_functions_are_refused(void **state)
 
 /* The time that a runtime needs to change methods is paid back before the methods are recorded
  * again. */
-static void what_methods_cost_to_change_is_spent(void **state)
+static void the_cost_of_changing_methods_is_paid_back_first(void **state)
 {
     fixture *f = *state;
     method_cost_ns = 500 * MS; /* takes 5 s of the program's own time to pay back, at 10 % */
@@ -261,7 +261,7 @@ static void probes_of_rare_methods_may_stay(void **state)
     assert_true(counters.overhead_percent > 0.5); /* 0.17 without the muted calls */
 }
 
-static void probes_of_frequent_methods_go(void **state)
+static void probes_of_frequent_methods_are_removed(void **state)
 {
     fixture *f = *state;
     assert_true(run(f, 90000, 10, 10 * MS));
@@ -275,7 +275,7 @@ static void probes_of_frequent_methods_go(void **state)
 
 /* The probes of HOT cannot be removed, because its class is hidden. Muted, HOT costs 4 ns a call,
  * which exceeds the whole budget. */
-static void what_cannot_be_saved_is_not_taken_from_others(void **state)
+static void costs_that_cannot_be_saved_unhook_no_other_function(void **state)
 {
     fixture *f = *state;
     sj_overhead_governor_counters counters;
@@ -306,7 +306,7 @@ static void suspend(void)
 }
 
 /* A suspension fails if methods are still being changed after the caller's limit. */
-static void a_change_of_methods_is_not_waited_for_in_silence(void **state)
+static void a_suspension_fails_if_methods_are_still_being_changed(void **state)
 {
     fixture *f = *state;
     meanwhile = suspend;
@@ -386,7 +386,7 @@ static void a_refusal_is_reported_and_not_repeated_at_once(void **state)
     assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 2);
 }
 
-static void nothing_is_traced_while_it_is_suspended(void **state)
+static void a_suspended_governor_traces_no_process(void **state)
 {
     fixture *f = *state;
     assert_true(sj_overhead_governor_suspend(f->governor, MS));
@@ -409,13 +409,14 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(methods_are_recorded_again_when_functions_are_refused,
                                         set_up_methods, tear_down),
-        cmocka_unit_test_setup_teardown(what_methods_cost_to_change_is_spent, set_up_methods,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(probes_of_rare_methods_may_stay, set_up_methods, tear_down),
-        cmocka_unit_test_setup_teardown(probes_of_frequent_methods_go, set_up_methods, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_saved_is_not_taken_from_others,
+        cmocka_unit_test_setup_teardown(the_cost_of_changing_methods_is_paid_back_first,
                                         set_up_methods, tear_down),
-        cmocka_unit_test_setup_teardown(a_change_of_methods_is_not_waited_for_in_silence,
+        cmocka_unit_test_setup_teardown(probes_of_rare_methods_may_stay, set_up_methods, tear_down),
+        cmocka_unit_test_setup_teardown(probes_of_frequent_methods_are_removed, set_up_methods,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(costs_that_cannot_be_saved_unhook_no_other_function,
+                                        set_up_methods, tear_down),
+        cmocka_unit_test_setup_teardown(a_suspension_fails_if_methods_are_still_being_changed,
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(processes_come_and_go_while_methods_are_changed,
                                         set_up_methods, tear_down),
@@ -425,7 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_failed_attempt_doubles_the_pause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_refusal_is_reported_and_not_repeated_at_once, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_traced_while_it_is_suspended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_suspended_governor_traces_no_process, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,7 +242,7 @@ static bool profile_fails_at(uint64_t allocation)
     return has_failed;
 }
 
-static void a_block_counts_once_wherever_memory_ends(void **state)
+static void a_block_counts_once_whichever_allocation_fails(void **state)
 {
     uint64_t allocation = 0;
     (void)state;
@@ -255,7 +255,7 @@ static void a_block_counts_once_wherever_memory_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_counts_once_wherever_memory_ends),
+        cmocka_unit_test(a_block_counts_once_whichever_allocation_fails),
     };
     return cmocka_run_group_tests(tests, make_blocks, free_blocks);
 }

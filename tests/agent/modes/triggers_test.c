@@ -79,7 +79,7 @@ static void the_pause_holds_triggers_back_and_counts_them(void **state)
     protobuf_c_message_free_unpacked(&message->base, NULL);
 }
 
-static void at_most_so_many_fire_and_the_end_reports_the_others(void **state)
+static void triggers_beyond_their_most_are_reported_at_the_end(void **state)
 {
     (void)state;
     begin((sj_trigger){.event = SJ_TRIGGER_SLOW_CALL, .limit_ns = 1, .most = 1});
@@ -145,7 +145,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_calls_beyond_the_limit_fire, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_pause_holds_triggers_back_and_counts_them, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(at_most_so_many_fire_and_the_end_reports_the_others, set_up,
+        cmocka_unit_test_setup_teardown(triggers_beyond_their_most_are_reported_at_the_end, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_rate_counts_within_its_window, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_nth_call_fires_once, set_up, tear_down),

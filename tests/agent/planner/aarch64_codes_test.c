@@ -54,7 +54,7 @@ static const struct {
     {0x02000000, SJ_CODE_BAD, NONE, WORD},             /* not allocated */
 };
 
-static void words_have_their_kinds_and_targets(void **state)
+static void instructions_are_decoded_to_kind_and_target(void **state)
 {
     sj_decoder decoder = {0};
     (void)state;
@@ -73,7 +73,7 @@ static void words_have_their_kinds_and_targets(void **state)
     sj_decoder_close(&decoder);
 }
 
-static void pages_are_those_of_the_instruction(void **state)
+static void adrp_counts_pages_from_its_own_page(void **state)
 {
     static const uint32_t adrp = 0xb0000000; /* x0, the next page */
     sj_decoder decoder = {0};
@@ -123,7 +123,7 @@ static void read_words(small_module *made, const uint32_t *text, uint32_t count)
 }
 
 /* The jump is marked with SJ_CODE_ENTRY_FRAME only if the frame was certainly removed before it. */
-static void epilogues_give_the_frame_up(void **state)
+static void a_jump_after_an_epilogue_is_marked(void **state)
 {
     static const struct {
         uint32_t count;
@@ -165,7 +165,7 @@ static void epilogues_give_the_frame_up(void **state)
 }
 
 /* cmp w0, #3; adr x1, table; LOAD; adr x3, base; SUM; br x2; base: table: */
-static void switches_say_how_their_tables_are_read(void **state)
+static void a_switch_gives_the_format_of_its_table(void **state)
 {
     enum { LOAD = 2, SUM = 4, WORDS = 6 };
     static const struct {
@@ -250,10 +250,10 @@ static void entries_lie_behind_marks_of_targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_have_their_kinds_and_targets),
-        cmocka_unit_test(pages_are_those_of_the_instruction),
-        cmocka_unit_test(epilogues_give_the_frame_up),
-        cmocka_unit_test(switches_say_how_their_tables_are_read),
+        cmocka_unit_test(instructions_are_decoded_to_kind_and_target),
+        cmocka_unit_test(adrp_counts_pages_from_its_own_page),
+        cmocka_unit_test(a_jump_after_an_epilogue_is_marked),
+        cmocka_unit_test(a_switch_gives_the_format_of_its_table),
         cmocka_unit_test(a_case_behind_the_function_does_not_end_the_table),
         cmocka_unit_test(entries_lie_behind_marks_of_targets),
     };

@@ -82,7 +82,7 @@ static void check_opcodes(const char *prefix, const char *escape)
     }
 }
 
-static void effects_are_those_of_the_tables(void **state)
+static void flag_effects_equal_the_decoder_tables(void **state)
 {
     (void)state;
     static const char *const prefixes[] = {"", "\x66", "\xf2", "\xf3", "\x48", "\xf3\x48"};
@@ -96,7 +96,7 @@ static void effects_are_those_of_the_tables(void **state)
 }
 
 /* A shift by zero writes no flags. The count is taken modulo 32, for 64-bit operands modulo 64. */
-static void shifts_by_nothing_write_nothing(void **state)
+static void shifts_by_zero_write_no_flags(void **state)
 {
     (void)state;
     static const struct {
@@ -122,8 +122,8 @@ static void shifts_by_nothing_write_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(effects_are_those_of_the_tables),
-        cmocka_unit_test(shifts_by_nothing_write_nothing),
+        cmocka_unit_test(flag_effects_equal_the_decoder_tables),
+        cmocka_unit_test(shifts_by_zero_write_no_flags),
     };
     if (!ZYAN_SUCCESS(ZydisDecoderInit(&full, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
         sj_decoder_open(&decoder, sj_machine_of(EM_X86_64), 0) != SJ_OK) {

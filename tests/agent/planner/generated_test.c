@@ -40,7 +40,7 @@ static bool touches(const sj_plan_function *function, uint32_t low, uint32_t hig
     return found;
 }
 
-static void constants_lie_behind_code_that_throws(void **state)
+static void constants_after_code_that_throws_are_not_code(void **state)
 {
     static const uint8_t bytes[] = {PROLOGUE, 0x85,  0xff, 0x0f, 0x84, 11,  0, 0, 0, /* je throw */
                                     EPILOGUE, THROW, 0x06, 0x06, 0x06, 0xff};
@@ -137,7 +137,7 @@ static bool check_shape(uint32_t number)
     return sj_plan_is_hooked(function);
 }
 
-static void patches_begin_where_handlers_do_or_leave_them(void **state)
+static void patches_begin_at_handlers_or_avoid_them(void **state)
 {
     enum { SHAPES = COUNT_OF(endings) * COUNT_OF(beginnings) * COUNT_OF(rests) * COUNT_OF(exits) };
     uint32_t hooked = 0;
@@ -148,7 +148,7 @@ static void patches_begin_where_handlers_do_or_leave_them(void **state)
     assert_true(hooked > SHAPES * 3 / 4);
 }
 
-static void what_may_fault_and_calls_stay_where_they_are(void **state)
+static void faulting_instructions_and_calls_are_not_moved(void **state)
 {
     /* sub $8,%rsp; mov 0x10(%rdi),%rax; add $8,%rsp; ret */
     static const uint8_t faults[] = {0x48, 0x83, 0xec, 8,    0x48, 0x8b, 0x47,
@@ -164,7 +164,7 @@ static void what_may_fault_and_calls_stay_where_they_are(void **state)
     assert_true(!sj_plan_is_hooked(function) || !touches(function, 5, 18));
 }
 
-static void ways_that_are_not_known_are_left_alone(void **state)
+static void functions_with_unknown_control_flow_are_not_hooked(void **state)
 {
     static const uint8_t jumps[] = {PROLOGUE, 0xff, 0xe0, EPILOGUE}; /* jmp *%rax */
     static const uint8_t endless[] = {PROLOGUE, 0xeb, 0xfe};
@@ -175,7 +175,7 @@ static void ways_that_are_not_known_are_left_alone(void **state)
     assert_false(sj_plan_is_hooked(plan_one(cut, sizeof(cut))));
 }
 
-static void functions_that_lie_badly_are_refused(void **state)
+static void overlapping_and_distant_functions_are_refused(void **state)
 {
     static const uint8_t bytes[] = {PROLOGUE, EPILOGUE};
     const sj_generated_function over[] = {
@@ -202,12 +202,12 @@ static int free_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_lie_behind_code_that_throws),
+        cmocka_unit_test(constants_after_code_that_throws_are_not_code),
         cmocka_unit_test(the_end_of_a_handler_ends_no_call),
-        cmocka_unit_test(patches_begin_where_handlers_do_or_leave_them),
-        cmocka_unit_test(what_may_fault_and_calls_stay_where_they_are),
-        cmocka_unit_test(ways_that_are_not_known_are_left_alone),
-        cmocka_unit_test(functions_that_lie_badly_are_refused),
+        cmocka_unit_test(patches_begin_at_handlers_or_avoid_them),
+        cmocka_unit_test(faulting_instructions_and_calls_are_not_moved),
+        cmocka_unit_test(functions_with_unknown_control_flow_are_not_hooked),
+        cmocka_unit_test(overlapping_and_distant_functions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, free_plan);
 }

@@ -25,7 +25,7 @@ static void remove_cache(const char *folder)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void who_waits_finds_the_plan_in_the_cache(void **state)
+static void a_caller_that_waits_finds_the_plan_in_the_cache(void **state)
 {
     char folder[] = "/dev/shm/sj-plan-ahead-XXXXXX";
     sj_plan_ahead *ahead = NULL;
@@ -53,7 +53,7 @@ static void who_waits_finds_the_plan_in_the_cache(void **state)
     remove_cache(folder);
 }
 
-static void nobody_has_to_wait(void **state)
+static void a_plan_may_be_freed_without_a_wait(void **state)
 {
     char folder[] = "/dev/shm/sj-plan-ahead-XXXXXX";
     sj_plan_ahead *ahead = NULL;
@@ -68,7 +68,7 @@ static void nobody_has_to_wait(void **state)
     sj_plan_ahead_free(NULL);
 }
 
-static void what_cannot_be_planned_is_left_to_who_asks(void **state)
+static void a_module_that_cannot_be_planned_ends_the_wait(void **state)
 {
     sj_plan_ahead *ahead = NULL;
     (void)state;
@@ -138,7 +138,7 @@ static void wait_for_two_openings(void)
 }
 
 /* The module is a FIFO, so planning blocks until the FIFO has a writer. */
-static void two_are_planned_at_once_and_others_wait_or_are_given_up(void **state)
+static void two_plans_run_at_once_and_others_wait_or_are_given_up(void **state)
 {
     char folder[] = "/dev/shm/sj-plan-ahead-XXXXXX";
     char fifo[64];
@@ -173,10 +173,10 @@ static void two_are_planned_at_once_and_others_wait_or_are_given_up(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_finds_the_plan_in_the_cache),
-        cmocka_unit_test(nobody_has_to_wait),
-        cmocka_unit_test(what_cannot_be_planned_is_left_to_who_asks),
-        cmocka_unit_test(two_are_planned_at_once_and_others_wait_or_are_given_up),
+        cmocka_unit_test(a_caller_that_waits_finds_the_plan_in_the_cache),
+        cmocka_unit_test(a_plan_may_be_freed_without_a_wait),
+        cmocka_unit_test(a_module_that_cannot_be_planned_ends_the_wait),
+        cmocka_unit_test(two_plans_run_at_once_and_others_wait_or_are_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

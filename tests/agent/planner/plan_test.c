@@ -126,7 +126,7 @@ static void mark_branches(const sj_plan *plan, const sj_elf *elf, uint8_t *is_ta
     }
 }
 
-static void windows_are_disjoint_true_and_free_of_targets(void **state)
+static void patch_windows_are_disjoint_and_free_of_branch_targets(void **state)
 {
     (void)state;
     static const char *const samples[] = {PLANNER_SAMPLES PLANNER_SAMPLE_DIR "/shapes"};
@@ -361,7 +361,7 @@ static void flags_are_kept_behind_the_tables_of_a_library(void **state)
 }
 
 /* A jump of one byte is valid only while the next byte is the distance to its island. */
-static void a_jump_of_one_byte_has_its_distance_behind_it(void **state)
+static void a_one_byte_jump_is_followed_by_its_distance(void **state)
 {
     (void)state;
     sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/shapes", NULL, NULL);
@@ -403,7 +403,7 @@ static void optimized_samples_hook_the_hard_functions(void **state)
     sj_plan_free(&plan);
 }
 
-static void what_lies_is_left_alone_with_its_reason(void **state)
+static void functions_with_false_tables_are_skipped_with_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -442,7 +442,7 @@ static uint32_t count_imports(const char *path, bool library_calls, const char *
 }
 
 /* A plan of the imports alone equals the last functions of a plan with library calls. */
-static void imports_are_planned_alone(void **state)
+static void a_plan_of_imports_alone_equals_that_part_of_the_whole_plan(void **state)
 {
     (void)state;
     sj_planner_options options = {.module_path = PLANNER_SAMPLE_DIR "/sample-gcc-O2",
@@ -660,7 +660,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(the_error_of_a_selection_names_its_cause),
-        cmocka_unit_test(windows_are_disjoint_true_and_free_of_targets),
+        cmocka_unit_test(patch_windows_are_disjoint_and_free_of_branch_targets),
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
@@ -668,10 +668,10 @@ int main(void)
         cmocka_unit_test(jumps_to_functions_are_tail_calls),
         cmocka_unit_test(a_large_text_without_rules_is_not_read_for_the_flags),
         cmocka_unit_test(flags_are_kept_behind_the_tables_of_a_library),
-        cmocka_unit_test(a_jump_of_one_byte_has_its_distance_behind_it),
-        cmocka_unit_test(what_lies_is_left_alone_with_its_reason),
+        cmocka_unit_test(a_one_byte_jump_is_followed_by_its_distance),
+        cmocka_unit_test(functions_with_false_tables_are_skipped_with_a_reason),
         cmocka_unit_test(imports_are_planned_when_asked_for),
-        cmocka_unit_test(imports_are_planned_alone),
+        cmocka_unit_test(a_plan_of_imports_alone_equals_that_part_of_the_whole_plan),
         cmocka_unit_test(map_files_name_the_functions_of_stripped_programs),
         cmocka_unit_test(symbols_that_were_split_off_are_found),
         cmocka_unit_test(flipped_bytes_of_a_plan_are_noticed),

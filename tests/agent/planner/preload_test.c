@@ -123,7 +123,7 @@ static void switches_stay_in_their_function_wherever_arms_lie(void **state)
 }
 
 /* Some functions are entered in their middle, so they have more exits than entries. */
-static void answers_in_flags_come_through(void **state)
+static void results_in_flags_survive_the_probes(void **state)
 {
     (void)state;
     static const char *const programs[] = {PLANNER_FLAGS, PLANNER_FLAGS "-fixed",
@@ -134,7 +134,7 @@ static void answers_in_flags_come_through(void **state)
     }
 }
 
-static void a_program_whose_tables_lie_runs_the_same(void **state)
+static void a_program_with_false_tables_runs_the_same(void **state)
 {
     (void)state;
     const char *const arguments[ARGUMENTS] = {PLANNER_LIARS};
@@ -186,8 +186,8 @@ int main(void)
         cmocka_unit_test(samples_of_every_compiler_run_the_same_and_balance),
         cmocka_unit_test(rare_shapes_of_code_run_the_same_and_balance),
         cmocka_unit_test(switches_stay_in_their_function_wherever_arms_lie),
-        cmocka_unit_test(answers_in_flags_come_through),
-        cmocka_unit_test(a_program_whose_tables_lie_runs_the_same),
+        cmocka_unit_test(results_in_flags_survive_the_probes),
+        cmocka_unit_test(a_program_with_false_tables_runs_the_same),
         cmocka_unit_test(exceptions_land_between_packed_exits),
         cmocka_unit_test(bash_runs_the_same_hooked),
         cmocka_unit_test(perl_runs_the_same_hooked),

@@ -103,7 +103,7 @@ static sj_split_package *open_package(size_t last, size_t *before)
     return package;
 }
 
-static void test_nothing_is_inflated_for_no_unit(void **state)
+static void test_a_missing_unit_inflates_no_section(void **state)
 {
     (void)state;
     sj_byte_buffer file = {0};
@@ -118,7 +118,7 @@ static void test_nothing_is_inflated_for_no_unit(void **state)
 }
 
 /* Each section is within the limit, but all sections together exceed it. */
-static void test_sections_count_together(void **state)
+static void test_all_sections_of_a_unit_share_one_limit(void **state)
 {
     (void)state;
     sj_byte_buffer file = {0};
@@ -132,8 +132,8 @@ static void test_sections_count_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_inflated_for_no_unit),
-        cmocka_unit_test(test_sections_count_together),
+        cmocka_unit_test(test_a_missing_unit_inflates_no_section),
+        cmocka_unit_test(test_all_sections_of_a_unit_share_one_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

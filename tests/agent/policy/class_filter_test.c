@@ -24,7 +24,7 @@ static bool find(void *context, const char *name, sj_known_class *class)
     return false;
 }
 
-static void test_functions_are_not_its_business(void **state)
+static void test_a_class_filter_accepts_all_functions(void **state)
 {
     const sj_class_filter filter = {.classes = {PATTERN("Nothing")}, .class_count = 1};
     (void)state;
@@ -48,7 +48,7 @@ static void test_classes_are_those_of_the_receiver(void **state)
     assert_false(sj_class_filter_wants(&filter, "-[Butter melt]"));
 }
 
-static void test_selectors(void **state)
+static void test_a_selector_pattern_chooses_methods(void **state)
 {
     const sj_class_filter filter = {.selectors = {PATTERN("draw*")}, .selector_count = 1};
     (void)state;
@@ -56,7 +56,7 @@ static void test_selectors(void **state)
     assert_false(sj_class_filter_wants(&filter, "-[draw redraw]"));
 }
 
-static void test_what_descends_from_a_class(void **state)
+static void test_an_ancestor_pattern_chooses_subclasses(void **state)
 {
     const sj_class_filter filter = {
         .ancestors = {PATTERN("Responder")}, .ancestor_count = 1, .find = find};
@@ -83,10 +83,10 @@ static void test_system_classes_are_those_that_system_libraries_define(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions_are_not_its_business),
+        cmocka_unit_test(test_a_class_filter_accepts_all_functions),
         cmocka_unit_test(test_classes_are_those_of_the_receiver),
-        cmocka_unit_test(test_selectors),
-        cmocka_unit_test(test_what_descends_from_a_class),
+        cmocka_unit_test(test_a_selector_pattern_chooses_methods),
+        cmocka_unit_test(test_an_ancestor_pattern_chooses_subclasses),
         cmocka_unit_test(test_system_classes_are_those_that_system_libraries_define),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void add(sj_value_rules *rules, const char *values, char said[1024])
     sj_value_rules_free(wanted);
 }
 
-static void test_places_stay(void **state)
+static void test_a_rule_keeps_its_index_in_the_next_policy(void **state)
 {
     char said[1024];
     (void)state;
@@ -79,7 +79,7 @@ static void test_places_stay(void **state)
     sj_value_rules_free(rules);
 }
 
-static void test_what_cannot_begin_late_is_said(void **state)
+static void test_rules_that_cannot_begin_late_are_named(void **state)
 {
     char said[1024];
     (void)state;
@@ -102,7 +102,7 @@ static void test_what_cannot_begin_late_is_said(void **state)
 }
 
 /* A list has no table of types until a rule asks for it. */
-static void test_types_begin_late(void **state)
+static void test_types_are_known_once_a_later_rule_asks_for_them(void **state)
 {
     char said[1024];
     (void)state;
@@ -124,7 +124,7 @@ static void test_types_begin_late(void **state)
 }
 
 /* A number of words may equal the number of a place, or of the prefix of a place. */
-static void test_numbers_of_words_are_no_places(void **state)
+static void test_a_number_of_words_is_not_taken_for_a_place(void **state)
 {
     const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
     (void)state;
@@ -138,7 +138,7 @@ static void test_numbers_of_words_are_no_places(void **state)
     assert_true(sj_value_places_have(both, SJ_PLACE_MEMORY_ENTRY));
 }
 
-static void test_more_of_a_text_does_not_begin_late(void **state)
+static void test_a_later_rule_cannot_lengthen_a_text(void **state)
 {
     char said[1024];
     (void)state;
@@ -187,7 +187,7 @@ static uint32_t crowded_of_late(const char *first, const char *late)
     return crowded;
 }
 
-static void test_more_of_a_text_is_counted_where_patterns_meet(void **state)
+static void test_longer_texts_are_counted_where_patterns_overlap(void **state)
 {
     (void)state;
     assert_int_equal(crowded_of_late("{" PATH "}", "{" ALL_PATHS ", \"text_bytes\": 512}"), 1);
@@ -244,7 +244,7 @@ static void test_rules_of_a_refused_policy_match_nothing(void **state)
     sj_value_rules_free(rules);
 }
 
-static void test_there_is_an_end_of_places(void **state)
+static void test_rules_beyond_the_limit_are_refused(void **state)
 {
     char said[1024];
     char rule[128];
@@ -265,13 +265,13 @@ static void test_there_is_an_end_of_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places_stay),
-        cmocka_unit_test(test_what_cannot_begin_late_is_said),
-        cmocka_unit_test(test_types_begin_late),
-        cmocka_unit_test(test_numbers_of_words_are_no_places),
-        cmocka_unit_test(test_more_of_a_text_does_not_begin_late),
-        cmocka_unit_test(test_more_of_a_text_is_counted_where_patterns_meet),
+        cmocka_unit_test(test_a_rule_keeps_its_index_in_the_next_policy),
+        cmocka_unit_test(test_rules_that_cannot_begin_late_are_named),
+        cmocka_unit_test(test_types_are_known_once_a_later_rule_asks_for_them),
+        cmocka_unit_test(test_a_number_of_words_is_not_taken_for_a_place),
+        cmocka_unit_test(test_a_later_rule_cannot_lengthen_a_text),
+        cmocka_unit_test(test_longer_texts_are_counted_where_patterns_overlap),
         cmocka_unit_test(test_rules_of_a_refused_policy_match_nothing),
-        cmocka_unit_test(test_there_is_an_end_of_places)};
+        cmocka_unit_test(test_rules_beyond_the_limit_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

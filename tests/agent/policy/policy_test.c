@@ -86,7 +86,7 @@ static void test_mistakes_are_named_with_their_place(void **state)
     }
 }
 
-static void test_a_whole_document(void **state)
+static void test_all_keys_of_a_document_are_parsed(void **state)
 {
     static const char text[] =
         "{\"policy\": 1, \"name\": \"n\", \"version\": 7, \"mode\": \"flight\", \"budget\": 2.5,"
@@ -145,7 +145,7 @@ static void test_presets_are_sound_and_can_be_bases(void **state)
     sj_policy_free(&policy);
 }
 
-static void test_minitrace_takes_org_for_the_systems(void **state)
+static void test_minitrace_counts_org_packages_as_system_code(void **state)
 {
     static const char text[] = "{\"policy\": 1, \"base\": \"minitrace\"}";
     sj_policy policy;
@@ -160,7 +160,7 @@ static void test_minitrace_takes_org_for_the_systems(void **state)
     sj_policy_free(&policy);
 }
 
-static void test_counted_calls_exclude_what_only_whole_records_tell(void **state)
+static void test_counted_calls_exclude_settings_that_need_whole_records(void **state)
 {
     static const refused cases[] = {
         {"\"java\": {\"classes\": [\"a.*\"]}", "methods of java"},
@@ -223,7 +223,7 @@ static void test_timed_functions_are_chosen_where_calls_are_counted(void **state
     }
 }
 
-static void test_what_a_process_does_not_get_is_told(void **state)
+static void test_settings_that_a_process_does_not_get_are_named(void **state)
 {
     static const char text[] = "{\"policy\": 1, \"modules\": {\"library_calls\": true}}";
     const char *texts[SJ_POLICY_MISSED];
@@ -237,7 +237,7 @@ static void test_what_a_process_does_not_get_is_told(void **state)
     sj_policy_free(&policy);
 }
 
-static void test_flags_are_the_same_document(void **state)
+static void test_options_give_the_same_policy_as_a_document(void **state)
 {
     sj_policy_draft *draft = NULL;
     sj_policy policy;
@@ -267,7 +267,7 @@ static void test_flags_are_the_same_document(void **state)
 }
 
 /* An error about two options names the options, not the first bracket of the generated document. */
-static void test_no_bracket_is_said_of_flags(void **state)
+static void test_errors_about_options_name_no_bracket(void **state)
 {
     sj_policy_draft *draft = NULL;
     sj_policy policy;
@@ -282,7 +282,7 @@ static void test_no_bracket_is_said_of_flags(void **state)
     sj_policy_draft_free(draft);
 }
 
-static void test_what_is_asked_of_objective_c(void **state)
+static void test_all_settings_of_objective_c_are_parsed(void **state)
 {
     static const char text[] =
         "{\"policy\": 1, \"objc\": {\"technique\": \"dispatch\", \"classes\": [\"A*\"],"
@@ -311,7 +311,7 @@ static uint32_t kept_by(const sj_value_rules *rules, sj_block_value value)
     return kept;
 }
 
-static void test_rules_about_values(void **state)
+static void test_value_rules_are_parsed(void **state)
 {
     static const char text[] =
         "{\"policy\": 1, \"values\": ["
@@ -460,7 +460,7 @@ static void test_all_places_of_a_function_are_counted(void **state)
     sj_policy_free(&policy);
 }
 
-static void test_globs_of_methods_mean_their_bracket(void **state)
+static void test_method_globs_match_the_bracketed_name(void **state)
 {
     sj_pattern pattern = {0};
     sj_error error = {0};
@@ -474,7 +474,7 @@ static void test_globs_of_methods_mean_their_bracket(void **state)
     sj_pattern_free(&pattern);
 }
 
-static void test_places_in_nested_text(void **state)
+static void test_lines_and_columns_in_nested_json_are_found(void **state)
 {
     static const char text[] = "{ \"a\\\"]\": [1, {\"b\": \"}\"}],\n\n \"c\": [[2], [3, 44]] }";
     const sj_json_step steps[] = {{.key = "c"}, {.index = 1}, {.index = 1}};
@@ -488,7 +488,7 @@ static void test_places_in_nested_text(void **state)
 }
 
 /* Mono methods can have costs. Blocks of Objective-C have colons in their names and are native. */
-static void test_names_with_colons(void **state)
+static void test_native_names_may_have_colons(void **state)
 {
     static const char text[] =
         "{\"policy\": 1, \"values\": [{\"function\": \"Costs:Burn*\", \"cpu\": true},"
@@ -508,22 +508,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes_are_named_with_their_place),
-        cmocka_unit_test(test_a_whole_document),
-        cmocka_unit_test(test_counted_calls_exclude_what_only_whole_records_tell),
+        cmocka_unit_test(test_all_keys_of_a_document_are_parsed),
+        cmocka_unit_test(test_counted_calls_exclude_settings_that_need_whole_records),
         cmocka_unit_test(test_timed_functions_are_chosen_where_calls_are_counted),
-        cmocka_unit_test(test_what_a_process_does_not_get_is_told),
+        cmocka_unit_test(test_settings_that_a_process_does_not_get_are_named),
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
-        cmocka_unit_test(test_minitrace_takes_org_for_the_systems),
-        cmocka_unit_test(test_flags_are_the_same_document),
-        cmocka_unit_test(test_no_bracket_is_said_of_flags),
-        cmocka_unit_test(test_what_is_asked_of_objective_c),
-        cmocka_unit_test(test_rules_about_values),
+        cmocka_unit_test(test_minitrace_counts_org_packages_as_system_code),
+        cmocka_unit_test(test_options_give_the_same_policy_as_a_document),
+        cmocka_unit_test(test_errors_about_options_name_no_bracket),
+        cmocka_unit_test(test_all_settings_of_objective_c_are_parsed),
+        cmocka_unit_test(test_value_rules_are_parsed),
         cmocka_unit_test(test_signatures_become_rules),
         cmocka_unit_test(test_methods_have_own_positions),
-        cmocka_unit_test(test_names_with_colons),
+        cmocka_unit_test(test_native_names_may_have_colons),
         cmocka_unit_test(test_all_places_of_a_function_are_counted),
-        cmocka_unit_test(test_globs_of_methods_mean_their_bracket),
-        cmocka_unit_test(test_places_in_nested_text),
+        cmocka_unit_test(test_method_globs_match_the_bracketed_name),
+        cmocka_unit_test(test_lines_and_columns_in_nested_json_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static bool does_watch(uint32_t percent, const sj_session_id *session)
 
 /* The share lies in the binomial 99 % interval for each kind of identity. A session that watches at
  * a small share also watches at a larger one. */
-static void the_share_is_what_the_policy_says(void **state)
+static void the_share_of_sessions_equals_that_of_the_policy(void **state)
 {
     (void)state;
     static const uint32_t percents[] = {0, 1, 30, 70, 100};
@@ -75,6 +75,7 @@ static void the_share_is_what_the_policy_says(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_share_is_what_the_policy_says)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_share_of_sessions_equals_that_of_the_policy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

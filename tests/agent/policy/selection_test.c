@@ -39,7 +39,7 @@ static void test_some_libraries_are_never_a_programs_own(void **state)
     sj_selection_free(&selection);
 }
 
-static void test_the_agents_ground_is_never_touched(void **state)
+static void test_libraries_that_the_agent_needs_are_never_hooked(void **state)
 {
     sj_selection selection = {.all_libraries = true};
     (void)state;
@@ -65,7 +65,7 @@ static void test_module_globs_replace_the_default(void **state)
     sj_selection_free(&selection);
 }
 
-static void test_function_globs(void **state)
+static void test_function_globs_include_and_exclude(void **state)
 {
     sj_selection selection = {.functions = {{.text = (char *)(uintptr_t) "net_*"}},
                               .function_count = 1,
@@ -96,7 +96,7 @@ static void test_library_calls_make_another_selection(void **state)
     assert_false(sj_selection_same(&without, &with_calls));
 }
 
-static void test_what_has_no_source_is_of_no_source_that_is_wanted(void **state)
+static void test_functions_without_a_source_match_no_source_glob(void **state)
 {
     sj_selection selection = {0};
     (void)state;
@@ -132,7 +132,7 @@ static void test_too_many_or_empty_globs_are_refused(void **state)
 }
 
 /* The real file counts, not the path by which it was loaded. */
-static void a_path_becomes_that_of_the_real_file(void **state)
+static void a_module_path_is_resolved_to_the_real_file(void **state)
 {
     (void)state;
     char folder[] = "/tmp/sojourn-real-XXXXXX";
@@ -163,14 +163,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_takes_the_program_and_its_own_libraries),
         cmocka_unit_test(test_some_libraries_are_never_a_programs_own),
-        cmocka_unit_test(test_the_agents_ground_is_never_touched),
+        cmocka_unit_test(test_libraries_that_the_agent_needs_are_never_hooked),
         cmocka_unit_test(test_module_globs_replace_the_default),
-        cmocka_unit_test(test_function_globs),
+        cmocka_unit_test(test_function_globs_include_and_exclude),
         cmocka_unit_test(test_names_with_exclamation_marks_are_names),
         cmocka_unit_test(test_library_calls_make_another_selection),
-        cmocka_unit_test(test_what_has_no_source_is_of_no_source_that_is_wanted),
+        cmocka_unit_test(test_functions_without_a_source_match_no_source_glob),
         cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
-        cmocka_unit_test(a_path_becomes_that_of_the_real_file),
+        cmocka_unit_test(a_module_path_is_resolved_to_the_real_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

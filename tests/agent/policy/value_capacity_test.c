@@ -47,7 +47,7 @@ static void say(const char *function, int count, char said[4096])
     sj_policy_free(&policy);
 }
 
-static void the_ninth_value_of_a_method_has_no_room(void **state)
+static void the_ninth_value_of_a_method_is_refused(void **state)
 {
     char said[4096];
     (void)state;
@@ -60,7 +60,7 @@ static void the_ninth_value_of_a_method_has_no_room(void **state)
         " most, and those of other rules come first; leave some of them out\n");
 }
 
-static void parameters_that_are_not_there_take_no_room(void **state)
+static void missing_parameters_do_not_count_as_values(void **state)
 {
     char said[4096];
     (void)state;
@@ -87,8 +87,8 @@ static void the_seventeenth_value_of_a_native_function_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ninth_value_of_a_method_has_no_room),
-        cmocka_unit_test(parameters_that_are_not_there_take_no_room),
+        cmocka_unit_test(the_ninth_value_of_a_method_is_refused),
+        cmocka_unit_test(missing_parameters_do_not_count_as_values),
         cmocka_unit_test(the_seventeenth_value_of_a_native_function_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void test_registers_are_counted_by_class(void **state)
     check_both("(a:bool, ...) -> void", "6@1=1");
 }
 
-static void test_structures_in_memory_count(void **state)
+static void test_results_in_memory_use_an_argument_register(void **state)
 {
     char found[SJ_ERROR_TEXT_BYTES];
     (void)state;
@@ -71,7 +71,7 @@ static void test_structures_in_memory_count(void **state)
     assert_string_equal(found, "1@1=1");
 }
 
-static void test_values_on_the_stack(void **state)
+static void test_stack_arguments_have_their_places(void **state)
 {
     static const char too_far[] = "argument %d is passed on the stack where it cannot be recorded: "
                                   "name it \"_\"";
@@ -166,7 +166,7 @@ static void test_buffers_are_as_long_as_the_result(void **state)
                "one buffer of a function can have its result as length");
 }
 
-static void test_mistakes_are_sentences(void **state)
+static void test_mistakes_in_signatures_are_explained(void **state)
 {
     static const char types[] =
         " is not a type: int, uint, long, ulong, char, bool, hex, pointer, float, double, str, "
@@ -194,11 +194,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registers_are_counted_by_class),
-        cmocka_unit_test(test_structures_in_memory_count),
-        cmocka_unit_test(test_values_on_the_stack),
+        cmocka_unit_test(test_results_in_memory_use_an_argument_register),
+        cmocka_unit_test(test_stack_arguments_have_their_places),
         cmocka_unit_test(test_texts_have_a_limit_and_a_length),
         cmocka_unit_test(test_buffers_are_as_long_as_the_result),
-        cmocka_unit_test(test_mistakes_are_sentences),
+        cmocka_unit_test(test_mistakes_in_signatures_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,7 +147,7 @@ static outcome call(int alone_ms, int timeout_ms, int signal)
     return call_function(lock_and_release, alone_ms, timeout_ms, signal);
 }
 
-static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
+static void test_threads_are_resumed_if_the_call_waits_for_one(void **state)
 {
     const outcome told = call(ALONE_MS, LONG_MS, 0);
     (void)state;
@@ -157,7 +157,7 @@ static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
     assert_int_equal(told.frames, 0);
 }
 
-static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
+static void test_threads_stay_stopped_unless_resuming_is_asked_for(void **state)
 {
     const outcome told = call(0, SHORT_MS, 0);
     (void)state;
@@ -166,7 +166,7 @@ static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
     assert_false(told.is_called);
 }
 
-static void test_others_run_on_when_the_call_waits_with_system_calls(void **state)
+static void test_threads_are_resumed_if_the_call_waits_with_system_calls(void **state)
 {
     const outcome told = call_function(lock_yielding, ALONE_MS, LONG_MS, 0);
     (void)state;
@@ -196,9 +196,9 @@ static void test_a_process_that_is_reported_to_stop_meanwhile_stops(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_others_run_on_when_the_call_waits_for_one_of_them),
-        cmocka_unit_test(test_others_stay_stopped_unless_that_is_asked_for),
-        cmocka_unit_test(test_others_run_on_when_the_call_waits_with_system_calls),
+        cmocka_unit_test(test_threads_are_resumed_if_the_call_waits_for_one),
+        cmocka_unit_test(test_threads_stay_stopped_unless_resuming_is_asked_for),
+        cmocka_unit_test(test_threads_are_resumed_if_the_call_waits_with_system_calls),
         cmocka_unit_test(test_a_call_that_waits_with_system_calls_ends_in_time),
         cmocka_unit_test(test_a_process_that_is_reported_to_stop_meanwhile_stops),
     };

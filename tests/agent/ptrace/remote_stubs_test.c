@@ -29,7 +29,7 @@ static sj_return_slot *map_region(void)
     return region;
 }
 
-static void test_true_return_addresses_come_back(void **state)
+static void test_original_return_addresses_are_restored(void **state)
 {
     (void)state;
     uint64_t stack[WORDS] = {0};
@@ -66,6 +66,7 @@ static void test_true_return_addresses_come_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_true_return_addresses_come_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_original_return_addresses_are_restored)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static int finish(pid_t child, int event, sj_tracee *target)
     return WEXITSTATUS(status);
 }
 
-static void a_wait_goes_on_after_a_stop(void **state)
+static void a_wait_continues_after_a_stop(void **state)
 {
     (void)state;
     sj_tracee target;
@@ -116,7 +116,7 @@ static void a_child_keeps_its_exit_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_goes_on_after_a_stop),
+        cmocka_unit_test(a_wait_continues_after_a_stop),
         cmocka_unit_test(a_signal_ends_a_wait),
         cmocka_unit_test(a_child_keeps_its_exit_status),
     };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void what_was_put_aside_is_not_delivered(void **state)
+static void a_session_with_frames_set_aside_is_not_delivered(void **state)
 {
     (void)state;
     char directory[] = "delivery_test.XXXXXX";
@@ -39,7 +39,7 @@ static void what_was_put_aside_is_not_delivered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_aside_is_not_delivered),
+        cmocka_unit_test(a_session_with_frames_set_aside_is_not_delivered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "tests/support/check.h"
 
-static void hooking_and_starting_count_beside_probes(void **state)
+static void hooking_and_starting_add_to_the_cost_of_probes(void **state)
 {
     (void)state;
     const sj_recording_cost cost = {.cpu_ns = 1000,
@@ -16,7 +16,7 @@ static void hooking_and_starting_count_beside_probes(void **state)
     assert_false(at_least);
 }
 
-static void a_factor_beyond_four_is_said_as_it_is(void **state)
+static void a_factor_beyond_four_is_reported_unchanged(void **state)
 {
     (void)state;
     bool at_least = true;
@@ -31,7 +31,7 @@ static void a_factor_beyond_four_is_said_as_it_is(void **state)
     assert_true(at_least);
 }
 
-static void what_is_not_known_is_not_estimated(void **state)
+static void an_unknown_cost_is_not_estimated(void **state)
 {
     (void)state;
     bool at_least = true;
@@ -44,7 +44,7 @@ static void what_is_not_known_is_not_estimated(void **state)
 }
 
 /* A pair of probes costs 40 ns in a loop. The cases are the CPU times of programs for each pair. */
-static void probes_take_the_likeliest_part_of_what_is_left(void **state)
+static void probes_get_the_likeliest_part_of_the_remaining_time(void **state)
 {
     (void)state;
     enum { PAIRS = 1000000 };
@@ -91,11 +91,11 @@ static void probes_cost_no_more_than_the_program_had(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hooking_and_starting_count_beside_probes),
-        cmocka_unit_test(a_factor_beyond_four_is_said_as_it_is),
-        cmocka_unit_test(what_is_not_known_is_not_estimated),
+        cmocka_unit_test(hooking_and_starting_add_to_the_cost_of_probes),
+        cmocka_unit_test(a_factor_beyond_four_is_reported_unchanged),
+        cmocka_unit_test(an_unknown_cost_is_not_estimated),
         cmocka_unit_test(probes_cost_no_more_than_the_program_had),
-        cmocka_unit_test(probes_take_the_likeliest_part_of_what_is_left),
+        cmocka_unit_test(probes_get_the_likeliest_part_of_the_remaining_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -377,7 +377,7 @@ static void a_killed_recorder_loses_and_repeats_nothing(void **state)
     kill_recorders(NULL);
 }
 
-static void nor_does_that_of_a_profile(void **state)
+static void a_killed_recorder_of_a_profile_loses_and_repeats_nothing(void **state)
 {
     sj_policy policy;
     (void)state;
@@ -386,7 +386,7 @@ static void nor_does_that_of_a_profile(void **state)
     sj_policy_free(&policy);
 }
 
-static void nor_does_a_killed_recovery(void **state)
+static void a_killed_recovery_loses_and_repeats_nothing(void **state)
 {
     sj_policy policy;
     (void)state;
@@ -416,8 +416,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_recorder_loses_and_repeats_nothing),
-        cmocka_unit_test(nor_does_that_of_a_profile),
-        cmocka_unit_test(nor_does_a_killed_recovery),
+        cmocka_unit_test(a_killed_recorder_of_a_profile_loses_and_repeats_nothing),
+        cmocka_unit_test(a_killed_recovery_loses_and_repeats_nothing),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }

@@ -202,7 +202,7 @@ static void a_block_on_its_way_is_lost_only_if_it_is_not_stored(void **state)
     }
 }
 
-static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
+static void recovery_sends_the_arenas_records_and_ends_the_session(void **state)
 {
     fixture *f = *state;
     unsigned count = 0;
@@ -292,8 +292,8 @@ int main(void)
         cmocka_unit_test(names_of_claims_are_session_ids),
         cmocka_unit_test_setup_teardown(the_session_of_a_living_recorder_is_not_claimed, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_the_arenas_hold_is_sent_and_the_session_ended, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(recovery_sends_the_arenas_records_and_ends_the_session,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_on_its_way_is_lost_only_if_it_is_not_stored, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(records_of_another_version_are_reported_as_lost, set_up,

@@ -312,7 +312,7 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
     close(writer);
 }
 
-static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
+static void modules_not_selected_or_not_planned_are_refused(void **state)
 {
     const fixture *f = *state;
     sj_plan_reply reply = {0};
@@ -396,7 +396,7 @@ static void count_renewals(const sj_function_states *states, uint32_t *values, u
     }
 }
 
-static void what_a_selection_renews_stays_so_until_it_is_settled(void **state)
+static void renewed_functions_stay_so_until_the_selection_is_settled(void **state)
 {
     const fixture *f = *state;
     char path[PATH_MAX];
@@ -655,7 +655,7 @@ static void a_class_that_a_jvm_cannot_record_is_reported(void **state)
     assert_non_null(strstr(counters.plan_failure, "jvm:Hot: "));
 }
 
-static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
+static void class_numbers_of_one_program_do_not_exhaust_those_of_others(void **state)
 {
     static const char nothing[] = "Cold\0";
     const fixture *f = *state;
@@ -698,7 +698,7 @@ static void a_class_that_is_redefined_ends(void **state)
     assert_int_equal(frames(f), before + 1);
 }
 
-static void what_the_agent_refused_is_counted_and_sent(void **state)
+static void refusals_of_the_agent_are_counted_and_sent(void **state)
 {
     const fixture *f = *state;
     char path[PATH_MAX];
@@ -772,11 +772,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_waits_once_for_all_its_late_plans, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(modules_not_selected_or_not_planned_are_refused, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             another_selection_moves_marks_and_a_review_gives_what_is_missing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_selection_renews_stays_so_until_it_is_settled,
+        cmocka_unit_test_setup_teardown(renewed_functions_stay_so_until_the_selection_is_settled,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
                                         tear_down),
@@ -788,10 +788,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(numbers_that_a_program_takes_are_left_to_the_others, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(class_numbers_of_one_program_do_not_exhaust_those_of_others,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,
+        cmocka_unit_test_setup_teardown(refusals_of_the_agent_are_counted_and_sent, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             a_runtime_is_reported_once_a_process_where_calls_are_counted, set_up, tear_down),

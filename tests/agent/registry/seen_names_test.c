@@ -21,7 +21,7 @@ static void names_are_listed_once_by_their_file_name(void **state)
     sj_seen_names_deinit(&seen);
 }
 
-static void more_names_than_have_room_are_others(void **state)
+static void names_beyond_the_capacity_are_counted_as_others(void **state)
 {
     sj_seen_names seen;
     char name[2 * SJ_SEEN_NAME_BYTES];
@@ -46,7 +46,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_listed_once_by_their_file_name),
-        cmocka_unit_test(more_names_than_have_room_are_others),
+        cmocka_unit_test(names_beyond_the_capacity_are_counted_as_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

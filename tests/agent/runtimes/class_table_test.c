@@ -39,7 +39,7 @@ static void test_a_lineage_is_found_by_each_of_its_names(void **state)
     assert_true(class.is_system);
 }
 
-static void test_what_is_known_stays(void **state)
+static void test_a_known_class_keeps_its_superclass(void **state)
 {
     sj_known_class class = {0};
     assert_int_equal(sj_class_table_learn(*state, LINEAGE("View\0NSObject\0")), SJ_OK);
@@ -49,7 +49,7 @@ static void test_what_is_known_stays(void **state)
     assert_true(sj_class_table_find(*state, "Other", &class));
 }
 
-static void test_filters_by_ancestors_know_what_was_learnt(void **state)
+static void test_ancestor_filters_use_learnt_classes(void **state)
 {
     const sj_class_filter filter = {.ancestors = {{.text = (char *)(uintptr_t) "View"}},
                                     .ancestor_count = 1,
@@ -68,8 +68,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_lineage_is_found_by_each_of_its_names, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_known_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_filters_by_ancestors_know_what_was_learnt, set_up,
+        cmocka_unit_test_setup_teardown(test_a_known_class_keeps_its_superclass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ancestor_filters_use_learnt_classes, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static void marks_are_numbered(void **state)
     assert_mark(1, "two");
 }
 
-static void control_frames_wait_for_room_and_keep_their_order(void **state)
+static void control_frames_wait_for_disk_space_and_keep_their_order(void **state)
 {
     sj_frame_writer_counters counters;
     (void)state;
@@ -91,7 +91,7 @@ static void control_frames_wait_for_room_and_keep_their_order(void **state)
     assert_mark(3, "four");
 }
 
-static void blocks_do_not_wait(void **state)
+static void a_block_that_a_full_spool_refuses_is_counted(void **state)
 {
     sj_frame_writer_counters counters;
     (void)state;
@@ -136,7 +136,7 @@ static void a_recording_ends_at_its_size(void **state)
 }
 
 /* A later recorder continues with the sums and numbers of the journal. */
-static void the_journal_has_the_sums(void **state)
+static void a_later_recorder_continues_from_the_journal(void **state)
 {
     const sj_session_id id = {.bytes = {1, 2, 3}};
     sj_journal journal;
@@ -165,11 +165,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sent_blocks_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(marks_are_numbered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(control_frames_wait_for_room_and_keep_their_order, set_up,
+        cmocka_unit_test_setup_teardown(control_frames_wait_for_disk_space_and_keep_their_order,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_a_full_spool_refuses_is_counted, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(blocks_do_not_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(gaps_are_sums_of_what_is_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_journal_has_the_sums, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_later_recorder_continues_from_the_journal, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_recording_ends_at_its_size, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void lines_of_streams_come_in_the_order_of_time(void **state)
     end(&test);
 }
 
-static void estimates_say_so(void **state)
+static void estimated_durations_are_marked(void **state)
 {
     (void)state;
     log_test test;
@@ -248,7 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_streams_come_in_the_order_of_time),
-        cmocka_unit_test(estimates_say_so),
+        cmocka_unit_test(estimated_durations_are_marked),
         cmocka_unit_test(values_and_endings_stand_in_their_lines),
         cmocka_unit_test(errno_stands_behind_the_result),
         cmocka_unit_test(behind_a_missing_block_calls_have_the_names_of_the_key_frame),

@@ -80,7 +80,7 @@ static void sums_hold_whenever_the_recorder_was_killed(void **state)
     sj_journal_close(&journal);
 }
 
-static void more_processes_than_there_is_room_for_are_left_out(void **state)
+static void processes_beyond_the_capacity_are_left_out(void **state)
 {
     const sj_journal_process process = {.number = 7, .how = "forked"};
     sj_journal journal = create(*state);
@@ -135,7 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sums_hold_whenever_the_recorder_was_killed, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(more_processes_than_there_is_room_for_are_left_out, set_up,
+        cmocka_unit_test_setup_teardown(processes_beyond_the_capacity_are_left_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(damaged_journals_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cut_missing_and_linked_journals_are_refused, set_up,

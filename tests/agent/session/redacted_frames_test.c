@@ -23,7 +23,7 @@ static void expect_text(const char *text, const char *wanted)
     assert_string_equal(copy, wanted);
 }
 
-static void a_text_loses_its_folders(void **state)
+static void paths_in_a_text_lose_their_folders(void **state)
 {
     (void)state;
     expect_text("nothing", "nothing");
@@ -46,7 +46,7 @@ static void all_strings_of_a_report_lose_their_folders(void **state)
     assert_int_equal(sj_redacted_json("{", 1, &copy), SJ_EINVAL);
 }
 
-static void a_process_loses_what_the_policy_names(void **state)
+static void fields_that_the_policy_names_are_removed_from_a_process(void **state)
 {
     char executable[] = "/home/alice/app";
     char command[] = "app --password=x";
@@ -110,9 +110,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_becomes_a_file_name),
-        cmocka_unit_test(a_text_loses_its_folders),
+        cmocka_unit_test(paths_in_a_text_lose_their_folders),
         cmocka_unit_test(all_strings_of_a_report_lose_their_folders),
-        cmocka_unit_test(a_process_loses_what_the_policy_names),
+        cmocka_unit_test(fields_that_the_policy_names_are_removed_from_a_process),
         cmocka_unit_test(stacks_modules_and_texts_about_policies_have_file_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static sj_clock_exchange exchange(int64_t sent_ns, int64_t there_ns, int64_t col
                                .received_ns = arrived_ns + collector_ns + back_ns};
 }
 
-static void the_truth_lies_within_the_bound_however_lopsided_the_way(void **state)
+static void the_true_offset_lies_within_the_bound_for_any_delays(void **state)
 {
     (void)state;
     srand(7);
@@ -69,7 +69,7 @@ static void contradictions_are_refused(void **state)
     assert_false(sj_clock_offset_of(&odd, &offset));
 }
 
-static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **state)
+static void the_first_better_and_periodic_offsets_are_reported(void **state)
 {
     (void)state;
     sj_clock_offsets offsets = {0};
@@ -94,10 +94,10 @@ static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_truth_lies_within_the_bound_however_lopsided_the_way),
+        cmocka_unit_test(the_true_offset_lies_within_the_bound_for_any_delays),
         cmocka_unit_test(the_time_in_the_collector_does_not_count),
         cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(the_first_the_better_and_one_in_ten_minutes_are_reported),
+        cmocka_unit_test(the_first_better_and_periodic_offsets_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

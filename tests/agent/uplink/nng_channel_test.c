@@ -61,7 +61,7 @@ int __wrap_nng_close(nng_socket socket)
     return result;
 }
 
-static void *close_it(void *argument)
+static void *close_channel(void *argument)
 {
     sj_channel_nng.close(argument);
     return NULL;
@@ -88,7 +88,7 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
         assert_int_equal(sj_channel_nng.ask(channel, i, bytes), SJ_OK);
     }
     assert_int_equal(sem_wait(&entered), 0);
-    assert_int_equal(pthread_create(&closer, NULL, close_it, channel), 0);
+    assert_int_equal(pthread_create(&closer, NULL, close_channel, channel), 0);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += MEANWHILE_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000;

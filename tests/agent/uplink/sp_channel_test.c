@@ -220,7 +220,7 @@ static void a_question_may_be_as_big_as_a_frame(void **state)
     }
 }
 
-static void it_comes_back_to_a_server_that_does(void **state)
+static void the_channel_reconnects_to_a_restarted_server(void **state)
 {
     (void)state;
     line one = {0};
@@ -327,7 +327,7 @@ static uint32_t receive_from_stranger(stranger *one)
            header[11];
 }
 
-static void who_is_no_rep_is_left(void **state)
+static void the_channel_leaves_a_peer_that_is_not_a_rep(void **state)
 {
     (void)state;
     static const char *const words[] = {"HTTP/1.0 200 OK\r\n\r\n", "SSH-2.0-x\r\n"};
@@ -347,7 +347,7 @@ static void who_is_no_rep_is_left(void **state)
     close_stranger(&one);
 }
 
-static void hostile_answers_cost_the_connection_only(void **state)
+static void hostile_replies_end_only_the_connection(void **state)
 {
     (void)state;
     static const struct {
@@ -371,7 +371,7 @@ static void hostile_answers_cost_the_connection_only(void **state)
     close_stranger(&one);
 }
 
-static void half_answers_and_late_ones_do_no_harm(void **state)
+static void incomplete_and_late_replies_do_no_harm(void **state)
 {
     (void)state;
     stranger one;
@@ -406,7 +406,7 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     close_stranger(&one);
 }
 
-static void silence_is_not_waited_for(void **state)
+static void a_peer_that_does_not_greet_is_given_up(void **state)
 {
     (void)state;
     stranger one;
@@ -498,11 +498,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(questions_are_answered_in_any_order),
         cmocka_unit_test(a_question_may_be_as_big_as_a_frame),
-        cmocka_unit_test(it_comes_back_to_a_server_that_does),
-        cmocka_unit_test(who_is_no_rep_is_left),
-        cmocka_unit_test(hostile_answers_cost_the_connection_only),
-        cmocka_unit_test(half_answers_and_late_ones_do_no_harm),
-        cmocka_unit_test(silence_is_not_waited_for),
+        cmocka_unit_test(the_channel_reconnects_to_a_restarted_server),
+        cmocka_unit_test(the_channel_leaves_a_peer_that_is_not_a_rep),
+        cmocka_unit_test(hostile_replies_end_only_the_connection),
+        cmocka_unit_test(incomplete_and_late_replies_do_no_harm),
+        cmocka_unit_test(a_peer_that_does_not_greet_is_given_up),
         cmocka_unit_test(an_uplink_without_threads_delivers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

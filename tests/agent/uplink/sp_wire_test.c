@@ -34,7 +34,7 @@ static size_t write_reply(bool is_ipc, uint32_t request, const char *body, uint8
     return size + strlen(body);
 }
 
-static void answers_come_in_any_pieces(void **state)
+static void replies_may_arrive_in_any_pieces(void **state)
 {
     (void)state;
     for (int is_ipc = 0; is_ipc < 2; ++is_ipc) {
@@ -92,7 +92,7 @@ static void the_longest_answer_fits(void **state)
     free(reader);
 }
 
-static void what_no_rep_says_is_refused(void **state)
+static void malformed_and_foreign_bytes_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -173,9 +173,9 @@ static void only_this_machine_has_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_come_in_any_pieces),
+        cmocka_unit_test(replies_may_arrive_in_any_pieces),
         cmocka_unit_test(the_longest_answer_fits),
-        cmocka_unit_test(what_no_rep_says_is_refused),
+        cmocka_unit_test(malformed_and_foreign_bytes_are_refused),
         cmocka_unit_test(only_this_machine_has_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

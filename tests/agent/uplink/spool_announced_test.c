@@ -182,7 +182,7 @@ static void announcements_of_a_segment_that_a_crash_left_are_kept(void **state)
     assert_string_equal(text, "1 2 ");
 }
 
-static void announcements_that_find_no_room_are_counted(void **state)
+static void announcements_that_cannot_be_written_are_counted(void **state)
 {
     fixture *test = *state;
     char path[128];
@@ -263,7 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(announcements_outlive_their_segments),
         CASE(announcements_of_a_segment_that_a_crash_left_are_kept),
-        CASE(announcements_that_find_no_room_are_counted),
+        CASE(announcements_that_cannot_be_written_are_counted),
         CASE(a_segment_that_cannot_be_read_is_removed_and_counted),
         CASE(announcements_take_a_share_of_the_quota),
         CASE(announcements_leave_the_reserve_of_the_disk),

@@ -157,7 +157,7 @@ static bool run_reopening(uint64_t n)
     return failed;
 }
 
-static void memory_that_ends_loses_no_frame(void **state)
+static void a_lack_of_memory_loses_no_frame(void **state)
 {
     uint64_t n = 0;
     (void)state;
@@ -176,6 +176,6 @@ static void memory_that_ends_loses_no_frame(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_ends_loses_no_frame)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_lack_of_memory_loses_no_frame)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

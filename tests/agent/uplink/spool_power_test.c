@@ -340,7 +340,7 @@ static void check_next(sj_spool *spool)
     sj_spool_close(spool);
 }
 
-static void a_loss_of_power_loses_what_the_disk_lost_only(void **state)
+static void a_loss_of_power_loses_only_the_writes_that_the_disk_lost(void **state)
 {
     const uint32_t seeds = getenv("SJ_LONG") != NULL ? 60 : 4;
     (void)state;
@@ -364,6 +364,6 @@ static void a_loss_of_power_loses_what_the_disk_lost_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loss_of_power_loses_what_the_disk_lost_only)};
+        cmocka_unit_test(a_loss_of_power_loses_only_the_writes_that_the_disk_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

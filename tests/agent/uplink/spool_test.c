@@ -145,7 +145,7 @@ static void frames_come_back_in_order_and_once(void **state)
     expect_next(test, 100);
 }
 
-static void what_is_not_acknowledged_comes_again_after_rewind_and_restart(void **state)
+static void unacknowledged_frames_are_repeated_after_rewind_and_restart(void **state)
 {
     fixture *test = *state;
     uint64_t positions[30];
@@ -362,7 +362,7 @@ static void spools_of_one_root_share_its_budget(void **state)
     open_spool(test, 0);
 }
 
-static void a_second_opener_is_refused(void **state)
+static void a_spool_is_opened_once_only(void **state)
 {
     fixture *test = *state;
     sj_spool *second = NULL;
@@ -393,7 +393,7 @@ static void count_aside(void *context, const char *session, const char *director
 
 /* The account of refused frames is kept when the spool is opened again and removed.
  * sj_spool_aside_each finds it. */
-static void what_was_refused_is_counted_and_named_until_it_is_removed(void **state)
+static void refused_frames_are_counted_and_named_until_removed(void **state)
 {
     fixture *test = *state;
     sj_spool_aside aside;
@@ -526,7 +526,7 @@ static void damage_without_an_account_is_not_stepped_over(void **state)
 
 /* Bytes of frames that did not fit do not count against later frames, and leave no part of a
  * file. */
-static void what_is_not_kept_takes_no_room(void **state)
+static void frames_that_were_not_kept_use_no_budget(void **state)
 {
     fixture *test = *state;
     sj_spool_aside aside;
@@ -552,7 +552,7 @@ static void what_is_not_kept_takes_no_room(void **state)
 }
 
 /* Frames set aside count against the budget, in their own spool and in the spools beside it. */
-static void what_was_put_aside_takes_room_of_the_budget(void **state)
+static void frames_set_aside_use_the_budget(void **state)
 {
     fixture *test = *state;
     char root[64];
@@ -621,7 +621,7 @@ static void a_write_that_fails_leaves_whole_frames(void **state)
     }
 }
 
-static void what_is_no_frame_is_not_taken(void **state)
+static void malformed_frames_are_not_appended(void **state)
 {
     fixture *test = *state;
     const sj_slice frame = make_frame(test, 1, 100);
@@ -640,7 +640,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(frames_come_back_in_order_and_once),
         CASE(a_disk_below_the_reserve_still_lets_frames_through),
-        CASE(what_is_not_acknowledged_comes_again_after_rewind_and_restart),
+        CASE(unacknowledged_frames_are_repeated_after_rewind_and_restart),
         CASE(a_torn_tail_is_cut_and_the_rest_is_kept),
         CASE(a_damaged_frame_is_skipped_counted_and_kept_aside),
         CASE(a_file_shorter_than_the_ledger_says_is_not_appended_to),
@@ -648,17 +648,17 @@ int main(void)
         CASE(the_budget_is_kept_and_freed_by_acknowledgement),
         CASE(frames_that_describe_calls_pass_the_budget),
         CASE(spools_of_one_root_share_its_budget),
-        CASE(a_second_opener_is_refused),
+        CASE(a_spool_is_opened_once_only),
         CASE(a_rejected_frame_is_put_aside_and_not_given_again),
-        CASE(what_was_refused_is_counted_and_named_until_it_is_removed),
+        CASE(refused_frames_are_counted_and_named_until_removed),
         CASE(a_frame_without_an_account_is_not_acknowledged),
         CASE(damage_without_an_account_is_not_stepped_over),
-        CASE(what_is_not_kept_takes_no_room),
+        CASE(frames_that_were_not_kept_use_no_budget),
         CASE(a_full_disk_leaves_a_short_account_as_it_is),
-        CASE(what_was_put_aside_takes_room_of_the_budget),
+        CASE(frames_set_aside_use_the_budget),
         CASE(only_an_acknowledged_spool_is_removed),
         CASE(a_write_that_fails_leaves_whole_frames),
-        CASE(what_is_no_frame_is_not_taken),
+        CASE(malformed_frames_are_not_appended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void append_frames(collector *one, int blocks)
     }
 }
 
-static void start_uplink_that(collector *one, uint32_t window, bool waits)
+static void start_uplink_with(collector *one, uint32_t window, bool waits)
 {
     sj_error error = {0};
     const sj_uplink_options options = {.channel = &sj_channel_nng,
@@ -98,7 +98,7 @@ static void start_uplink_that(collector *one, uint32_t window, bool waits)
 
 static void start_uplink(collector *one, uint32_t window)
 {
-    start_uplink_that(one, window, false);
+    start_uplink_with(one, window, false);
 }
 
 static unsigned type_of(nng_msg *message)
@@ -188,7 +188,7 @@ static void serve(collector *one)
     assert_int_equal(status, SJ_OK);
 }
 
-static void no_more_is_under_way_than_the_collector_allows(void **state)
+static void frames_under_way_stay_within_the_collectors_limit(void **state)
 {
     collector *one = *state;
     append_frames(one, 40);
@@ -200,12 +200,12 @@ static void no_more_is_under_way_than_the_collector_allows(void **state)
     assert_int_equal(one->seen[SJ_FRAME_BLOCK], 40);
 }
 
-static void nothing_but_hello_is_sent_before_it_is_released(void **state)
+static void only_hello_is_sent_before_the_uplink_is_released(void **state)
 {
     collector *one = *state;
     nng_msg *message;
     append_frames(one, 5);
-    start_uplink_that(one, 8, true);
+    start_uplink_with(one, 8, true);
     expect_question(one, SJ_FRAME_HELLO, &message);
     accept(one, message, 8);
     sj_uplink_wake(one->uplink);
@@ -216,7 +216,7 @@ static void nothing_but_hello_is_sent_before_it_is_released(void **state)
     assert_int_equal(one->seen[SJ_FRAME_BLOCK], 5);
 }
 
-static void nor_than_the_device_does(void **state)
+static void frames_under_way_stay_within_the_devices_limit(void **state)
 {
     collector *one = *state;
     append_frames(one, 40);
@@ -251,7 +251,7 @@ static void without_credit_one_frame_at_a_time_asks_for_it(void **state)
     assert_int_equal(counters.acknowledged_frames, 11);
 }
 
-static void a_collector_that_tells_no_times_is_asked_for_none(void **state)
+static void a_collector_without_clock_replies_gets_no_clock_frame(void **state)
 {
     collector *one = *state;
     append_frames(one, 5);
@@ -417,7 +417,7 @@ static void expect_and_accept(collector *one, unsigned type)
 }
 
 /* The collector's database was truncated, or an older copy was restored. */
-static void what_the_collector_has_lost_is_announced_again(void **state)
+static void sessions_that_the_collector_lost_are_announced_again(void **state)
 {
     collector *one = *state;
     nng_msg *message;
@@ -589,15 +589,16 @@ static void a_collector_that_was_started_anew_gets_brief_announcements(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_more_is_under_way_than_the_collector_allows, set_up,
+        cmocka_unit_test_setup_teardown(frames_under_way_stay_within_the_collectors_limit, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(nor_than_the_device_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_but_hello_is_sent_before_it_is_released, set_up,
+        cmocka_unit_test_setup_teardown(frames_under_way_stay_within_the_devices_limit, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(only_hello_is_sent_before_the_uplink_is_released, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(without_credit_one_frame_at_a_time_asks_for_it, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_collector_that_tells_no_times_is_asked_for_none, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_collector_without_clock_replies_gets_no_clock_frame,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_collector_that_knows_no_clock_frame_gets_everything_else,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
@@ -609,8 +610,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_collector_has_lost_is_announced_again, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(sessions_that_the_collector_lost_are_announced_again,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

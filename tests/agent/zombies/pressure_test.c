@@ -86,7 +86,7 @@ static void forbid(const char *path)
     assert_int_equal(symlink(full, full), 0);
 }
 
-static void what_is_forbidden_is_said_and_the_rest_counts(void **state)
+static void unreadable_files_are_reported_and_the_others_decide(void **state)
 {
     (void)state;
     write_file("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n");
@@ -142,7 +142,7 @@ static void a_process_at_its_limits_is_pressure(void **state)
 }
 
 /* The result is the least of what the machine, the group and the process have left. */
-static void the_scarcest_memory_is_what_is_free(void **state)
+static void free_memory_is_the_least_of_all_limits(void **state)
 {
     (void)state;
     assert_true(sj_pressure_free_bytes(root, PID) == UINT64_MAX);
@@ -165,7 +165,7 @@ static void the_scarcest_memory_is_what_is_free(void **state)
     assert_int_equal(sj_pressure_free_bytes(root, PID), 0);
 }
 
-static void the_account_says_what_is_forbidden(void **state)
+static void the_account_names_unreadable_files(void **state)
 {
     (void)state;
     sj_zombie_region *region = calloc(1, sizeof(*region));
@@ -187,11 +187,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_known_is_no_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_machine_is_pressure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_forbidden_is_said_and_the_rest_counts, set_up,
+        cmocka_unit_test_setup_teardown(unreadable_files_are_reported_and_the_others_decide, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_process_at_its_limits_is_pressure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_scarcest_memory_is_what_is_free, set_up, tear_down),
-        cmocka_unit_test(the_account_says_what_is_forbidden),
+        cmocka_unit_test_setup_teardown(free_memory_is_the_least_of_all_limits, set_up, tear_down),
+        cmocka_unit_test(the_account_names_unreadable_files),
         cmocka_unit_test_setup_teardown(waiting_tasks_are_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_control_group_is_pressure, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static bool check(sj_zombie_budget *budget, uint64_t heap, uint64_t history)
     return sj_zombie_budget_check(budget, &costs, 10);
 }
 
-static void what_costs_too_much_is_left_out(void **state)
+static void excess_costs_reduce_the_sampling(void **state)
 {
     (void)state;
     sj_zombie_budget budget = {0};
@@ -38,7 +38,7 @@ static uint32_t checks_until_more(sj_zombie_budget *budget)
 }
 
 /* The budget tries to keep more again, and waits longer after each failure. */
-static void what_was_left_out_is_tried_again(void **state)
+static void reduced_sampling_is_raised_again_later(void **state)
 {
     (void)state;
     sj_zombie_budget budget = {0};
@@ -75,8 +75,8 @@ static void the_delayed_frees_are_governed_too(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_costs_too_much_is_left_out),
-                                       cmocka_unit_test(what_was_left_out_is_tried_again),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(excess_costs_reduce_the_sampling),
+                                       cmocka_unit_test(reduced_sampling_is_raised_again_later),
                                        cmocka_unit_test(the_delayed_frees_are_governed_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static sj_zombie_settings choose(uint32_t slots, uint32_t memory_kib, uint64_t f
     return settings;
 }
 
-static void free_memory_decides_between_two_limits(void **state)
+static void free_memory_chooses_the_capacity_between_two_limits(void **state)
 {
     (void)state;
     static const struct {
@@ -30,7 +30,7 @@ static void free_memory_decides_between_two_limits(void **state)
 }
 
 /* A policy that raises `blocks` does not have to raise `memory`, too. */
-static void the_policy_precedes(void **state)
+static void the_policy_overrides_the_chosen_capacity(void **state)
 {
     (void)state;
     sj_zombie_settings got = choose(60000, 0, 0);
@@ -50,7 +50,8 @@ static void the_policy_precedes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(free_memory_decides_between_two_limits),
-                                       cmocka_unit_test(the_policy_precedes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_chooses_the_capacity_between_two_limits),
+        cmocka_unit_test(the_policy_overrides_the_chosen_capacity)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

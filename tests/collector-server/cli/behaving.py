@@ -36,7 +36,7 @@ def the_smallest_database_is_small(sojourn):
     return program, database
 
 
-def files_of_others_are_read(sojourn, database):
+def files_of_another_user_are_read(sojourn, database):
     """A file of another user is in a folder without write permission."""
     folder = sojourn.path("others")
     os.mkdir(folder)
@@ -80,7 +80,7 @@ def piped_statements_run(sojourn, database):
         check(done.returncode == code and "1" in done.stdout and "2" not in done.stdout, f"{wrong}: {done}")
 
 
-def what_is_asked_wrongly_is_said(sojourn, database):
+def mistyped_query_parameters_are_explained(sojourn, database):
     done = say(sojourn, ["sql", "--query", "slowest_calls", "--param", "limit=2", database])
     check(done.returncode == 0 and len(done.stdout.splitlines()) <= 3, f"{done}")
     for words, text in ((["--query", "slowest_calls", "--param", "lmit=2"], ""), ([], ".query slowest_calls lmit=2\n")):
@@ -105,7 +105,7 @@ def what_is_asked_wrongly_is_said(sojourn, database):
     check(done.returncode == 1 and "No space left" in done.stderr, f"{done}")
 
 
-def totals_are_told_apart(sojourn, program):
+def commands_about_single_calls_refuse_profiles(sojourn, program):
     """A profile has no single calls. Commands that need them say so instead of showing none."""
     database = sojourn.path("profile.db")
     say(sojourn, ["record", "-q", "--profile", "-o", database, "--", program], check=True)
@@ -120,7 +120,7 @@ def totals_are_told_apart(sojourn, program):
         check(done.returncode == 0 and not done.stderr, f"{words}: {done}")
 
 
-def builds_of_two_names_are_told(sojourn, program, database):
+def builds_of_two_names_do_not_match(sojourn, program, database):
     """Functions of programs with two names do not match. Functions of builds in two folders do."""
     os.mkdir(sojourn.path("new"))
     other, same = sojourn.path("other"), sojourn.path(os.path.join("new", os.path.basename(program)))
@@ -140,7 +140,7 @@ def tables_are_listed(sojourn, database):
         check(f"{name},function" in shown, f"{name}: {shown}")
 
 
-def a_database_that_is_gone(sojourn):
+def flush_reports_a_missing_database(sojourn):
     """flush of a killed recorder's session, whose folder is gone, too, ends and says where the data is."""
     folder = sojourn.path("gone")
     os.mkdir(folder)
@@ -166,7 +166,7 @@ def a_full_disk(sojourn):
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
 
 
-def refused_for_good(sojourn):
+def frames_refused_for_good_are_not_delivered(sojourn):
     """Frames that a collector refuses for good do not count as delivered. flush and doctor name them until their
     folder is gone."""
     root, name, golden = sojourn.path("refusing"), "0123456789abcdef" * 2, "../../proto/golden/v1_frames.bin"
@@ -205,7 +205,7 @@ INSIDES = re.compile(r"pragma|\{:|policy:\d+:\d+|9223372036854775807|18446744073
 HUGE = "99999999999999999999"
 
 
-def messages_are_about_what_was_typed(sojourn, program, database):
+def messages_name_the_typed_argument(sojourn, program, database):
     garbage, other = sojourn.path("garbage.db"), sojourn.path("other.db")
     with open(garbage, "w", encoding="utf-8") as file:
         file.write("garbage" * 1000)
@@ -227,7 +227,7 @@ def messages_are_about_what_was_typed(sojourn, program, database):
         check(first.startswith("sojourn ") and not INSIDES.search(done.stderr), f"{words} says: {done.stderr}")
 
 
-def an_absent_process_is_told_apart(sojourn):
+def a_missing_process_has_its_own_exit_code(sojourn):
     """attach exits with 3 if the process does not exist, and with another code if anything else is missing."""
     with subprocess.Popen(["sleep", "60"]) as process:
         done = say(sojourn, ["attach", "--agent", sojourn.path("missing.so"), str(process.pid)])
@@ -237,7 +237,7 @@ def an_absent_process_is_told_apart(sojourn):
     check(done.returncode == 3 and "there is no process" in done.stderr, f"an ended process: {done}")
 
 
-def durations_are_written_alike(sojourn, database):
+def durations_have_three_digits_and_a_unit(sojourn, database):
     """Durations have three digits and a unit, in every table."""
     alike = re.compile(r"^-?(\d{1,3} ns|\d\.\d\d (us|ms|s)|\d\d\.\d (us|ms|s)|\d{3} (us|ms|s)|\d+ min \d\d s|\d+ h \d\d min)$")
     for words in (["report"], ["tree", "--all"], ["replay"], ["sessions"], ["report", "--waiting"]):
@@ -248,19 +248,19 @@ def durations_are_written_alike(sojourn, database):
 
 def test(sojourn, arguments):
     program, database = the_smallest_database_is_small(sojourn)
-    files_of_others_are_read(sojourn, database)
+    files_of_another_user_are_read(sojourn, database)
     tags_have_values(sojourn, database)
     piped_statements_run(sojourn, database)
-    what_is_asked_wrongly_is_said(sojourn, database)
-    totals_are_told_apart(sojourn, program)
+    mistyped_query_parameters_are_explained(sojourn, database)
+    commands_about_single_calls_refuse_profiles(sojourn, program)
     tables_are_listed(sojourn, database)
-    messages_are_about_what_was_typed(sojourn, program, database)
-    an_absent_process_is_told_apart(sojourn)
-    durations_are_written_alike(sojourn, database)
+    messages_name_the_typed_argument(sojourn, program, database)
+    a_missing_process_has_its_own_exit_code(sojourn)
+    durations_have_three_digits_and_a_unit(sojourn, database)
     a_full_disk(sojourn)
-    refused_for_good(sojourn)
-    a_database_that_is_gone(sojourn)
-    builds_of_two_names_are_told(sojourn, program, database)
+    frames_refused_for_good_are_not_delivered(sojourn)
+    flush_reports_a_missing_database(sojourn)
+    builds_of_two_names_do_not_match(sojourn, program, database)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ static int ask(const running_ui *ui, const char *request)
     return status;
 }
 
-static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
+static void ui_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
 {
     (void)state;
     running_ui ui;
@@ -243,7 +243,7 @@ static int health(const running_ui *ui, const char *header)
     return ask(ui, request);
 }
 
-static void only_who_has_the_token_reads_and_changes_the_file(void **state)
+static void only_requests_with_the_token_read_and_change_the_file(void **state)
 {
     (void)state;
     running_ui ui;
@@ -267,7 +267,7 @@ static void only_who_has_the_token_reads_and_changes_the_file(void **state)
     unlink(ui.path);
 }
 
-static void the_collectors_token_is_another(void **state)
+static void the_collectors_token_is_refused(void **state)
 {
     (void)state;
     static const char token[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -290,10 +290,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_usage_errors),
         cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
-        cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
+        cmocka_unit_test(ui_prints_its_address_serves_and_ends_with_ctrl_c),
         cmocka_unit_test(a_browser_opens_a_page_of_this_user_only),
-        cmocka_unit_test(only_who_has_the_token_reads_and_changes_the_file),
-        cmocka_unit_test(the_collectors_token_is_another),
+        cmocka_unit_test(only_requests_with_the_token_read_and_change_the_file),
+        cmocka_unit_test(the_collectors_token_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void exact_times_and_estimates_are_told_apart(void **state)
+static void only_estimated_times_are_marked(void **state)
 {
     static const sj_session_highlights highlights = {
         .functions = {{.name = "exact", .self_ns = 12345678, .calls = 1},
@@ -36,7 +36,7 @@ static void exact_times_and_estimates_are_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_times_and_estimates_are_told_apart),
+        cmocka_unit_test(only_estimated_times_are_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ def checks(sojourn, schema, mistakes):
     check(done.returncode == 4 and has_shape(done, schema, "check")[0]["findings"], f"{done}")
 
 
-def a_changed_policy(sojourn, schema, program):
+def policy_set_reports_the_change(sojourn, schema, program):
     with subprocess.Popen([sojourn.program, "record", "-q", "-o", sojourn.path("changed.db"), "--", program, "wait"],
                           env=sojourn.environment, stdout=subprocess.PIPE) as recorder:
         recorder.stdout.readline()
@@ -88,7 +88,7 @@ def a_stall(sojourn, schema, database):
     check(durations and all(re.fullmatch(r"(\d{1,3} ns|(\d\.\d\d|\d\d\.\d|\d{3}) (us|ms|s))", text) for text in durations), shown)
 
 
-def what_was_done(sojourn, shapes, database, program):
+def changing_commands_report_the_change(sojourn, shapes, database, program):
     """Commands that change something report the change. The tests with a cluster check those of forward."""
     def run(name, *words):
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)
@@ -163,8 +163,8 @@ def test(sojourn, arguments):
         whole_ids_and_numbers(name, rows)
     globals_of_a_map(sojourn, shapes["functions"])
     checks(sojourn, shapes["check"], mistakes)
-    what_was_done(sojourn, shapes, database, os.path.join(samples, "ends"))
-    a_changed_policy(sojourn, shapes["policy"], os.path.join(samples, "ends"))
+    changing_commands_report_the_change(sojourn, shapes, database, os.path.join(samples, "ends"))
+    policy_set_reports_the_change(sojourn, shapes["policy"], os.path.join(samples, "ends"))
     a_stall(sojourn, shapes["stalls"], database)
 
 

@@ -31,7 +31,7 @@ def shape(rows):
     return [(row["start_ns"], row["depth"], row["name"]) for row in rows]
 
 
-def everything_in_order(sojourn, database, calls):
+def calls_are_replayed_in_order(sojourn, database, calls):
     rows, _ = replay(sojourn, database)
     check(shape(rows) == shape(calls), f"not the calls in order: {rows[:5]}, {calls[:5]}")
     check(len(rows) == 1003, f"{len(rows)} calls of a program that makes 1003")
@@ -60,7 +60,7 @@ def around_a_call(sojourn, database, calls):
     check(shape(rows) == shape(calls[:2]), f"around the first call: {rows}")
 
 
-def gaps_are_lines(sojourn, database, calls):
+def gaps_are_shown_as_lines(sojourn, database, calls):
     with sqlite3.connect(database) as connection:
         connection.execute(
             "INSERT INTO gaps (session_id, thread_number, number, reason, calls, events, start_ns, "
@@ -142,7 +142,7 @@ def follows(sojourn):
           f"{len(ids)} calls followed, {len(expected)} stored")
 
 
-def values_stand_behind(sojourn, samples):
+def values_follow_their_call(sojourn, samples):
     database = sojourn.path("values.db")
     _, summary = sojourn.record([os.path.join(samples, "ends")], database,
                                 options=["--value", "ends_work(int) -> int"])
@@ -160,12 +160,12 @@ def test(sojourn, arguments):
                                   "JOIN functions AS f USING (function_id) ORDER BY c.call_id")
     for call in calls:
         call["call_id"] = int(call["call_id"])
-    everything_in_order(sojourn, database, calls)
+    calls_are_replayed_in_order(sojourn, database, calls)
     windows(sojourn, database, calls)
     around_a_call(sojourn, database, calls)
-    gaps_are_lines(sojourn, database, calls)
+    gaps_are_shown_as_lines(sojourn, database, calls)
     objects(sojourn, database, calls)
-    values_stand_behind(sojourn, samples)
+    values_follow_their_call(sojourn, samples)
     follows(sojourn)
     threads(sojourn, samples)
     for options, words in ((["--thread", "nobody"], "no thread 'nobody'"),

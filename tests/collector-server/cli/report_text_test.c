@@ -32,7 +32,7 @@ static void assert_said(sj_report_text *text, const char *expected)
     free(said);
 }
 
-static void a_wait_for_the_budget_is_said_once(void **state)
+static void a_wait_for_the_budget_is_reported_once(void **state)
 {
     sj_report_text text = {0};
     (void)state;
@@ -43,7 +43,7 @@ static void a_wait_for_the_budget_is_said_once(void **state)
     assert_said(&text, NULL);
 }
 
-static void nothing_is_said_with_quiet(void **state)
+static void quiet_suppresses_the_wait_for_the_budget(void **state)
 {
     sj_report_text text = {.quiet = true, .waiting_for_budget_ns = 1};
     (void)state;
@@ -79,7 +79,7 @@ static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
 
 /* Frames that were refused for good cannot be sent later. The text promises to send only the
  * others. */
-static void what_was_refused_is_told_from_what_waits(void **state)
+static void refused_frames_are_distinguished_from_waiting_frames(void **state)
 {
     (void)state;
     sj_recording_summary summary = {.how = "completed",
@@ -111,7 +111,7 @@ static void the_buffer_is_not_blamed_for_what_handlers_drop(void **state)
     free(said);
 }
 
-static void what_stays_in_the_program_is_said_with_quiet(void **state)
+static void leftovers_in_the_program_are_reported_despite_quiet(void **state)
 {
     (void)state;
     sj_recording_summary summary = {
@@ -133,11 +133,11 @@ static void what_stays_in_the_program_is_said_with_quiet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_for_the_budget_is_said_once),
-        cmocka_unit_test(nothing_is_said_with_quiet),
+        cmocka_unit_test(a_wait_for_the_budget_is_reported_once),
+        cmocka_unit_test(quiet_suppresses_the_wait_for_the_budget),
         cmocka_unit_test(the_buffer_is_not_blamed_for_what_handlers_drop),
-        cmocka_unit_test(what_was_refused_is_told_from_what_waits),
-        cmocka_unit_test(what_stays_in_the_program_is_said_with_quiet),
+        cmocka_unit_test(refused_frames_are_distinguished_from_waiting_frames),
+        cmocka_unit_test(leftovers_in_the_program_are_reported_despite_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

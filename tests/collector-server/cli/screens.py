@@ -229,7 +229,7 @@ def tables_are_golden(sojourn, migrations):
     everywhere(sojourn, "sql", ["sql", "SELECT session_id, state, command FROM sessions", database], fits=False)
 
 
-def without_figures(screen):
+def replace_figures(screen):
     """Returns the output of a recording without what differs from run to run: numbers become 0, and functions'
     names are replaced."""
     # only a loaded machine prints this
@@ -274,14 +274,14 @@ def recordings_are_golden(sojourn):
             lines = [re.sub(r"\x1b\[K", "", line.rsplit("\r", 1)[-1]) for line in screen.split("\n")]
             check(all(len(line) <= columns for line in lines), f"wider than {columns}:\n{screen}")
             check("crash" not in name or screen.startswith("unended" + " " * columns + "\r\x1b[K"), f"the program's line: {screen!r}")
-            golden(f"{name}-{columns}", without_figures("\n".join(unbroken(lines, columns))))
+            golden(f"{name}-{columns}", replace_figures("\n".join(unbroken(lines, columns))))
         done = sojourn.run([command[0], "-o", database, *command[1:]], capture_output=True, text=True)
         check(sum("waiting for" not in line for line in done.stderr.splitlines()) <= 12, f"more than 12 lines:\n{done.stderr}")
         check("\x1b" not in done.stderr and "\r" not in done.stderr, f"sequences without a terminal: {done.stderr!r}")
-        golden(f"{name}-piped", without_figures(done.stderr if name != "bench" else done.stdout))
+        golden(f"{name}-piped", replace_figures(done.stderr if name != "bench" else done.stdout))
 
 
-def the_most_costly_are_left(sojourn, database):
+def all_rows_are_shown_on_request(sojourn, database):
     """Commands that show the most costly rows show all rows on request."""
     for options in (["--all"], ["--limit", "40"]):
         screen, _ = on_terminal(sojourn, ["report", *options, database], 100, SOJOURN_PAGER="")
@@ -300,7 +300,7 @@ def colours_are_for_terminals(sojourn, database):
             check("\x1b" not in screen, f"{command}: colours with {plain}")
 
 
-def pager_as_git_does(sojourn, database):
+def the_pager_is_chosen_as_by_git(sojourn, database):
     for variables in ({"SOJOURN_PAGER": "sed s/^/paged:/"},
                       {"PAGER": "sed s/^/paged:/"},
                       {"SOJOURN_PAGER": "sed s/^/paged:/", "PAGER": "false"}):
@@ -356,9 +356,9 @@ def test(sojourn, arguments):
     replay_is_golden(sojourn, arguments[1])
     tables_are_golden(sojourn, arguments[0])
     recordings_are_golden(sojourn)
-    the_most_costly_are_left(sojourn, database)
+    all_rows_are_shown_on_request(sojourn, database)
     colours_are_for_terminals(sojourn, database)
-    pager_as_git_does(sojourn, database)
+    the_pager_is_chosen_as_by_git(sojourn, database)
     mistakes_are_named(sojourn, database)
     ui_opens_the_newest(sojourn, arguments[0])
 

@@ -47,7 +47,7 @@ static char *long_text(const char *unit, char end)
     return sqlite3_mprintf("replace(hex(zeroblob(%d)), '00', '%s') || '%c'", LONG_BYTES, unit, end);
 }
 
-static void long_values_are_told_apart(void **state)
+static void long_values_are_compared_to_their_end(void **state)
 {
     sj_tree_values *values;
     const sj_path_values *of;
@@ -108,7 +108,7 @@ static void text_is_cut_between_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_values_are_told_apart),
+        cmocka_unit_test(long_values_are_compared_to_their_end),
         cmocka_unit_test(text_is_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void check_bound(const sj_wait_steps *steps, int64_t thread_id, int64_t f
     assert_int_equal(waiting_ns, waiting_ms > TICK_MS ? (waiting_ms - TICK_MS) * MS : 0);
 }
 
-static void parts_are_certain(void **state)
+static void bounds_use_only_the_certain_part_of_a_step(void **state)
 {
     (void)state;
     sj_wait_steps steps;
@@ -67,7 +67,7 @@ static void parts_are_certain(void **state)
     sj_wait_steps_deinit(&steps);
 }
 
-static void hostile_steps_stay_within_their_time(void **state)
+static void false_steps_stay_within_their_time(void **state)
 {
     (void)state;
     sj_wait_steps steps;
@@ -84,8 +84,8 @@ static void hostile_steps_stay_within_their_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_certain),
-        cmocka_unit_test(hostile_steps_stay_within_their_time),
+        cmocka_unit_test(bounds_use_only_the_certain_part_of_a_step),
+        cmocka_unit_test(false_steps_stay_within_their_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ def a_slow_collector(sojourn):
     check([row["state"] for row in stored] == ["completed"] * 2, f"{stored}")
 
 
-def nothing_without_a_terminal(sojourn):
+def no_progress_is_shown_without_a_terminal(sojourn):
     database = sojourn.path("run.db")
     done = sojourn.run(["verify", "--rebuild", "all", database], capture_output=True)
     check(done.stderr == b"", f"verify without a terminal: {done.stderr}")
@@ -109,7 +109,7 @@ def test(sojourn, _):
     commands_over_sessions(sojourn)
     symbols_of_a_folder(sojourn)
     a_slow_collector(sojourn)
-    nothing_without_a_terminal(sojourn)
+    no_progress_is_shown_without_a_terminal(sojourn)
 
 
 if __name__ == "__main__":

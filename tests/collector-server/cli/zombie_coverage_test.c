@@ -30,7 +30,7 @@ static void each_reason_has_its_share_and_its_remedy(void **state)
 }
 
 /* A percentage is rounded neither to all nor to none. */
-static void all_and_none_are_exact(void **state)
+static void percentages_are_never_rounded_to_all_or_none(void **state)
 {
     (void)state;
     expect(&(sj_zombie_coverage){.allocations = 7, .guarded = 7}, "watched 100 % of 7 allocations");
@@ -43,7 +43,7 @@ static void all_and_none_are_exact(void **state)
            "watched 0 % of 1 allocation; 100 % were refused by the kernel");
 }
 
-static void what_is_not_a_guarded_block_is_counted_apart(void **state)
+static void delayed_frees_and_kept_objects_are_counted_separately(void **state)
 {
     (void)state;
     expect(&(sj_zombie_coverage){.kept = 3, .not_kept = 1}, "kept 3 of 4 freed objects");
@@ -104,8 +104,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reason_has_its_share_and_its_remedy),
-        cmocka_unit_test(all_and_none_are_exact),
-        cmocka_unit_test(what_is_not_a_guarded_block_is_counted_apart),
+        cmocka_unit_test(percentages_are_never_rounded_to_all_or_none),
+        cmocka_unit_test(delayed_frees_and_kept_objects_are_counted_separately),
         cmocka_unit_test(json_has_each_sum), cmocka_unit_test(the_longest_sentence_fits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static void a_question_is_answered(void **state)
     (void)wait_for(is_empty);
 }
 
-static void who_never_reads_its_answers_leaves_nothing(void **state)
+static void peers_that_never_read_leave_no_memory_behind(void **state)
 {
     (void)state;
     start();
@@ -196,7 +196,7 @@ static bool has_displaced(const sj_edge_counters *counters)
     return counters->displaced >= 40 && counters->strangers <= 20;
 }
 
-static void strangers_are_few(void **state)
+static void the_number_of_strangers_is_limited(void **state)
 {
     (void)state;
     int silent[60];
@@ -217,7 +217,7 @@ static void strangers_are_few(void **state)
     (void)wait_for(is_empty);
 }
 
-static void a_device_is_no_stranger_and_stays(void **state)
+static void a_device_is_not_displaced_like_a_stranger(void **state)
 {
     (void)state;
     int silent[60];
@@ -241,7 +241,7 @@ static void a_device_is_no_stranger_and_stays(void **state)
     (void)wait_for(is_empty);
 }
 
-static void a_device_has_so_many_connections(void **state)
+static void connections_of_a_device_are_limited(void **state)
 {
     (void)state;
     int peers[3];
@@ -269,7 +269,7 @@ static void a_device_has_so_many_connections(void **state)
     (void)wait_for(is_empty);
 }
 
-static void who_takes_too_long_is_hung_up_on(void **state)
+static void slow_strangers_are_disconnected(void **state)
 {
     (void)state;
     test->limits.greeting_ms = 1000;
@@ -285,7 +285,7 @@ static void who_takes_too_long_is_hung_up_on(void **state)
     (void)wait_for(is_empty);
 }
 
-static void a_message_that_stalls_is_hung_up_on(void **state)
+static void a_peer_whose_message_stalls_is_disconnected(void **state)
 {
     (void)state;
     static const uint8_t begun[] = {1, 0, 0, 0, 0, 0, 1, 0, 0, 0x80, 0, 0, 1, 7};
@@ -300,7 +300,7 @@ static void a_message_that_stalls_is_hung_up_on(void **state)
     (void)wait_for(is_empty);
 }
 
-static void answers_that_pile_up_end_the_connection(void **state)
+static void unread_replies_end_the_connection(void **state)
 {
     (void)state;
     test->limits.reply_bytes = 256 << 10;
@@ -318,7 +318,7 @@ static void answers_that_pile_up_end_the_connection(void **state)
     assert_true(counters.slow <= 1);
 }
 
-static void who_finds_the_taker_full_is_served_later(void **state)
+static void messages_for_a_full_queue_are_served_later(void **state)
 {
     (void)state;
     enum { PEERS = 50 };
@@ -369,7 +369,7 @@ static void say_half(int peer, size_t size, bool is_rest)
     free(bytes);
 }
 
-static void so_many_messages_wait_for_answers(void **state)
+static void messages_that_wait_for_replies_are_limited(void **state)
 {
     (void)state;
     enum { PENDING = 8 };
@@ -425,7 +425,7 @@ static void a_strangers_long_message_is_dropped_and_answered(void **state)
     (void)wait_for(is_empty);
 }
 
-static void a_message_longer_than_any_is_hung_up_on(void **state)
+static void a_message_over_the_limit_ends_the_connection(void **state)
 {
     (void)state;
     test->limits.message_bytes = 10000;
@@ -441,7 +441,7 @@ static void a_message_longer_than_any_is_hung_up_on(void **state)
 
 /* Together the messages announce more than the limit. Devices wait for each other, and all of them
  * are served. Strangers' connections are closed. */
-static void what_is_being_read_is_bounded(void **state)
+static void memory_of_unfinished_messages_is_bounded(void **state)
 {
     (void)state;
     enum { PEERS = 6, MESSAGE = 60000 };
@@ -477,7 +477,7 @@ static void what_is_being_read_is_bounded(void **state)
 }
 
 /* While devices hold all connections newcomers wait. Devices do not make way. */
-static void newcomers_wait_for_a_place(void **state)
+static void newcomers_wait_while_devices_hold_all_connections(void **state)
 {
     (void)state;
     enum { PLACES = 4 };
@@ -510,7 +510,7 @@ static bool has_late(const sj_edge_counters *counters)
     return counters->late == 1;
 }
 
-static void an_answer_to_one_that_is_gone_is_dropped(void **state)
+static void a_reply_to_a_closed_connection_is_dropped(void **state)
 {
     (void)state;
     start();
@@ -533,7 +533,7 @@ static void an_answer_to_one_that_is_gone_is_dropped(void **state)
     close(other);
 }
 
-static void it_stops_with_everything_under_way(void **state)
+static void the_edge_stops_with_messages_under_way(void **state)
 {
     (void)state;
     static const uint8_t begun[] = {1, 0, 0, 0, 0, 0, 1, 0, 0, 0x80, 0, 0, 1, 7};
@@ -555,7 +555,7 @@ static void it_stops_with_everything_under_way(void **state)
     }
 }
 
-static void an_address_that_is_taken_is_refused(void **state)
+static void an_address_in_use_is_refused(void **state)
 {
     (void)state;
     sj_edge *other = NULL;
@@ -582,22 +582,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_question_is_answered),
-        CASE(who_never_reads_its_answers_leaves_nothing),
-        CASE(strangers_are_few),
-        CASE(a_device_is_no_stranger_and_stays),
-        CASE(a_device_has_so_many_connections),
-        CASE(who_takes_too_long_is_hung_up_on),
-        CASE(a_message_that_stalls_is_hung_up_on),
-        CASE(answers_that_pile_up_end_the_connection),
-        CASE(who_finds_the_taker_full_is_served_later),
-        CASE(so_many_messages_wait_for_answers),
+        CASE(peers_that_never_read_leave_no_memory_behind),
+        CASE(the_number_of_strangers_is_limited),
+        CASE(a_device_is_not_displaced_like_a_stranger),
+        CASE(connections_of_a_device_are_limited),
+        CASE(slow_strangers_are_disconnected),
+        CASE(a_peer_whose_message_stalls_is_disconnected),
+        CASE(unread_replies_end_the_connection),
+        CASE(messages_for_a_full_queue_are_served_later),
+        CASE(messages_that_wait_for_replies_are_limited),
         CASE(a_strangers_long_message_is_dropped_and_answered),
-        CASE(a_message_longer_than_any_is_hung_up_on),
-        CASE(what_is_being_read_is_bounded),
-        CASE(newcomers_wait_for_a_place),
-        CASE(an_answer_to_one_that_is_gone_is_dropped),
-        CASE(it_stops_with_everything_under_way),
-        CASE(an_address_that_is_taken_is_refused),
+        CASE(a_message_over_the_limit_ends_the_connection),
+        CASE(memory_of_unfinished_messages_is_bounded),
+        CASE(newcomers_wait_while_devices_hold_all_connections),
+        CASE(a_reply_to_a_closed_connection_is_dropped),
+        CASE(the_edge_stops_with_messages_under_way),
+        CASE(an_address_in_use_is_refused),
     };
     return cmocka_run_group_tests_name("edge", tests, NULL, NULL);
 }

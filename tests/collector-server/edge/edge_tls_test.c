@@ -110,7 +110,7 @@ static bool is_hung_up(int peer)
     }
 }
 
-static sj_edge_counters wait_for_nobody(void)
+static sj_edge_counters wait_until_all_closed(void)
 {
     sj_edge_counters counters = {0};
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
@@ -191,7 +191,7 @@ static bool tls_greet(const tls_peer *peer)
     return tls_say(peer, greeting, sizeof(greeting)) && tls_read(peer, reply, sizeof(reply));
 }
 
-static void check_somebody_is_served(const char *versions)
+static void check_a_peer_is_served(const char *versions)
 {
     tls_peer good;
     tls_open(&good, versions);
@@ -200,22 +200,22 @@ static void check_somebody_is_served(const char *versions)
     tls_close(&good);
 }
 
-static void both_versions_of_tls_are_spoken_and_no_older_one(void **state)
+static void only_tls_1_2_and_1_3_are_accepted(void **state)
 {
     (void)state;
     tls_peer old;
     assert_true(start("tls+tcp", AF_INET));
-    check_somebody_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.3");
-    check_somebody_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.2");
+    check_a_peer_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.3");
+    check_a_peer_is_served("NORMAL:-VERS-ALL:+VERS-TLS1.2");
     tls_open(&old, "NORMAL:-VERS-ALL:+VERS-TLS1.1:+VERS-TLS1.0");
     assert_int_not_equal(tls_shake(&old), 0);
     tls_close(&old);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* A second handshake on a connection costs the server as much as a first, and no sender needs
  * it. */
-static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
+static void a_peer_that_renegotiates_tls_is_disconnected(void **state)
 {
     (void)state;
     assert_true(start("tls+tcp", AF_INET));
@@ -228,8 +228,8 @@ static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
         assert_true(is_hung_up(peer.socket));
         tls_close(&peer);
     }
-    check_somebody_is_served("NORMAL");
-    (void)wait_for_nobody();
+    check_a_peer_is_served("NORMAL");
+    (void)wait_until_all_closed();
 }
 
 /* TLS 1.3 has key updates instead. A few are served, a flood of them ends the connection. */
@@ -247,9 +247,9 @@ static void key_updates_without_end_end_the_connection(void **state)
     for (int i = 0; i < MANY && gnutls_session_key_update(peer.session, GNUTLS_KU_PEER) == 0; i++) {
     }
     (void)tls_ask(&peer); /* served or not: only this peer is affected */
-    check_somebody_is_served("NORMAL");
+    check_a_peer_is_served("NORMAL");
     tls_close(&peer);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* Sends many messages in one record, and a message in records of one byte. */
@@ -275,12 +275,12 @@ static void records_may_have_any_length(void **state)
     }
     assert_true(tls_read(&peer, answers, sizeof(question)));
     tls_close(&peer);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* Sends the first bytes of a handshake, one more on each connection, or cleartext. A connection
  * that has not begun TLS in time is closed. */
-static void half_handshakes_and_cleartext_leave_nothing(void **state)
+static void half_handshakes_and_cleartext_are_disconnected(void **state)
 {
     (void)state;
     static const uint8_t client_hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3};
@@ -294,16 +294,16 @@ static void half_handshakes_and_cleartext_leave_nothing(void **state)
         (void)!send(peers[i], is_cleartext ? greeting : client_hello,
                     is_cleartext ? sizeof(greeting) : i, MSG_NOSIGNAL);
     }
-    check_somebody_is_served("NORMAL");
+    check_a_peer_is_served("NORMAL");
     for (size_t i = 0; i < count; i++) {
         assert_true(is_hung_up(peers[i]));
         close(peers[i]);
     }
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* The edge stops while peers are at different steps of TLS. */
-static void it_stops_with_tls_under_way(void **state)
+static void the_edge_stops_with_tls_handshakes_under_way(void **state)
 {
     (void)state;
     static const uint8_t begun[] = {0, 0, 0, 0, 0, 1, 0, 0, 0x80, 0, 0, 1, 7};
@@ -343,7 +343,7 @@ static bool is_served(int peer)
 }
 
 /* Many peers from one /64 share the limit of one address, and do not keep other peers out. */
-static void a_crowd_of_one_network_of_ipv6_has_its_share(void **state)
+static void peers_of_one_ipv6_network_share_one_limit(void **state)
 {
     (void)state;
     enum { CROWD = 100 };
@@ -364,7 +364,7 @@ static void a_crowd_of_one_network_of_ipv6_has_its_share(void **state)
         close(crowd[i]);
     }
     close(good);
-    const sj_edge_counters counters = wait_for_nobody();
+    const sj_edge_counters counters = wait_until_all_closed();
     assert_true(counters.displaced >= CROWD - 40);
 }
 
@@ -374,14 +374,14 @@ static void tls_is_spoken_over_ipv6(void **state)
     if (!start("tls+tcp", AF_INET6)) {
         skip();
     }
-    check_somebody_is_served("NORMAL");
-    (void)wait_for_nobody();
+    check_a_peer_is_served("NORMAL");
+    (void)wait_until_all_closed();
 }
 
 /* ---- one address ---- */
 
 /* A peer that has begun to send is not displaced by silent peers of its address. */
-static void a_silent_crowd_displaces_itself(void **state)
+static void silent_peers_displace_only_silent_peers(void **state)
 {
     (void)state;
     enum { CROWD = 200 };
@@ -406,7 +406,7 @@ static void a_silent_crowd_displaces_itself(void **state)
         close(crowd[i]);
     }
     close(good);
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 /* One lost packet does not end the connection of a device without data. The timeout of a silent
@@ -444,7 +444,7 @@ static void an_idle_connection_outlasts_a_lost_probe(void **state)
 
 /* New peers keep coming from an address, with good peers of the same address among them. The edge
  * refuses no good peer. */
-static void a_crowd_refuses_no_good_peer_of_its_address(void **state)
+static void silent_peers_keep_out_no_good_peer_of_their_address(void **state)
 {
     (void)state;
     enum { CROWD = 300, GOOD = 40 };
@@ -464,7 +464,7 @@ static void a_crowd_refuses_no_good_peer_of_its_address(void **state)
     while (silent > 0) {
         close(crowd[--silent]);
     }
-    (void)wait_for_nobody();
+    (void)wait_until_all_closed();
 }
 
 static int make_certificate(void **state)
@@ -491,17 +491,17 @@ static int remove_certificate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(both_versions_of_tls_are_spoken_and_no_older_one),
-        CASE(who_wants_to_negotiate_anew_is_hung_up_on),
+        CASE(only_tls_1_2_and_1_3_are_accepted),
+        CASE(a_peer_that_renegotiates_tls_is_disconnected),
         CASE(key_updates_without_end_end_the_connection),
         CASE(records_may_have_any_length),
-        CASE(half_handshakes_and_cleartext_leave_nothing),
-        CASE(it_stops_with_tls_under_way),
-        CASE(a_crowd_of_one_network_of_ipv6_has_its_share),
+        CASE(half_handshakes_and_cleartext_are_disconnected),
+        CASE(the_edge_stops_with_tls_handshakes_under_way),
+        CASE(peers_of_one_ipv6_network_share_one_limit),
         CASE(tls_is_spoken_over_ipv6),
-        CASE(a_silent_crowd_displaces_itself),
+        CASE(silent_peers_displace_only_silent_peers),
         CASE(an_idle_connection_outlasts_a_lost_probe),
-        CASE(a_crowd_refuses_no_good_peer_of_its_address),
+        CASE(silent_peers_keep_out_no_good_peer_of_their_address),
     };
     return cmocka_run_group_tests_name("edge.tls", tests, make_certificate, remove_certificate);
 }

@@ -132,7 +132,7 @@ static void memory_grows_with_bytes_that_came_not_with_those_announced(void **st
     assert_int_equal(test->account.used, test->peer.capacity);
 }
 
-static void a_long_message_may_be_read_into_its_place(void **state)
+static void a_long_message_may_be_read_into_its_buffer(void **state)
 {
     (void)state;
     sj_sp_result result = SJ_SP_MORE;
@@ -144,7 +144,7 @@ static void a_long_message_may_be_read_into_its_place(void **state)
     assert_int_equal(feed(&limits, &bytes), SJ_SP_MORE);
     while (left > 0 && result == SJ_SP_MORE) {
         size_t capacity = 0;
-        uint8_t *place = sj_sp_peer_place(&test->peer, &test->account, false, &capacity, &result);
+        uint8_t *place = sj_sp_peer_reserve(&test->peer, &test->account, false, &capacity, &result);
         assert_int_equal(result, SJ_SP_MORE);
         const size_t part = place == NULL ? left : capacity < left ? capacity : left;
         if (place == NULL) { /* the last part of it */
@@ -152,7 +152,7 @@ static void a_long_message_may_be_read_into_its_place(void **state)
             result = feed(&limits, &bytes);
         } else {
             memcpy(place, from, part);
-            result = sj_sp_peer_placed(&test->peer, part);
+            result = sj_sp_peer_commit(&test->peer, part);
         }
         from += part;
         left -= part;
@@ -161,7 +161,7 @@ static void a_long_message_may_be_read_into_its_place(void **state)
     check_message(100000, 9);
 }
 
-static void what_is_too_long_for_a_stranger_is_dropped_but_for_its_way_back(void **state)
+static void a_strangers_long_message_keeps_only_its_return_path(void **state)
 {
     (void)state;
     sj_sp_whole whole;
@@ -181,7 +181,7 @@ static void what_is_too_long_for_a_stranger_is_dropped_but_for_its_way_back(void
     check_message(10, 3);
 }
 
-static void an_account_that_is_used_up_stops_all_but_one(void **state)
+static void a_full_byte_account_stops_all_but_one_message(void **state)
 {
     (void)state;
     test->account.limit = 30000;
@@ -196,7 +196,7 @@ static void an_account_that_is_used_up_stops_all_but_one(void **state)
     check_message(200000, 2);
 }
 
-static void who_is_no_req_is_hung_up_on(void **state)
+static void a_peer_that_is_not_a_req_is_disconnected(void **state)
 {
     (void)state;
     static const uint8_t wrong[][17] = {
@@ -214,7 +214,7 @@ static void who_is_no_req_is_hung_up_on(void **state)
     }
 }
 
-static void a_way_back_without_end_is_none(void **state)
+static void an_endless_return_path_is_corrupt(void **state)
 {
     (void)state;
     uint8_t rest[60] = {0};
@@ -235,11 +235,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(messages_are_whole_in_whatever_pieces_they_come),
         CASE(memory_grows_with_bytes_that_came_not_with_those_announced),
-        CASE(a_long_message_may_be_read_into_its_place),
-        CASE(what_is_too_long_for_a_stranger_is_dropped_but_for_its_way_back),
-        CASE(an_account_that_is_used_up_stops_all_but_one),
-        CASE(who_is_no_req_is_hung_up_on),
-        CASE(a_way_back_without_end_is_none),
+        CASE(a_long_message_may_be_read_into_its_buffer),
+        CASE(a_strangers_long_message_keeps_only_its_return_path),
+        CASE(a_full_byte_account_stops_all_but_one_message),
+        CASE(a_peer_that_is_not_a_req_is_disconnected),
+        CASE(an_endless_return_path_is_corrupt),
     };
     return cmocka_run_group_tests_name("edge.sp_peer", tests, NULL, NULL);
 }

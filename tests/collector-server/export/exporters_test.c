@@ -162,7 +162,7 @@ static const char valued_sql[] =
     "INSERT INTO call_costs (session_id, call_id, function_id, is_nested, cpu_ns, allocated_bytes)"
     " SELECT 1, call_id, function_id, 0, 1234, 4096 FROM first;";
 
-static void what_was_recorded_of_a_call_is_in_its_event(void **state)
+static void values_and_costs_of_a_call_are_in_its_event(void **state)
 {
     (void)state;
     static const char valued_path[] = "exporters_valued.db";
@@ -212,7 +212,7 @@ static void what_was_recorded_of_a_call_is_in_its_event(void **state)
     database = without_values;
 }
 
-static void the_name_of_a_file_tells_its_format(void **state)
+static void the_format_follows_from_the_file_name(void **state)
 {
     (void)state;
     static const char *const files[][2] = {
@@ -308,8 +308,8 @@ int main(void)
         cmocka_unit_test(function_txt_counts_lines_in_the_order_of_time),
         cmocka_unit_test(folded_self_times_add_up),
         cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
-        cmocka_unit_test(what_was_recorded_of_a_call_is_in_its_event),
-        cmocka_unit_test(the_name_of_a_file_tells_its_format),
+        cmocka_unit_test(values_and_costs_of_a_call_are_in_its_event),
+        cmocka_unit_test(the_format_follows_from_the_file_name),
         cmocka_unit_test(lcov_counts_functions_whose_lines_are_known),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };

@@ -44,7 +44,7 @@ static int remove_all(void **state)
     return rmdir(folder);
 }
 
-static void what_others_may_change_or_read_is_refused(void **state)
+static void files_that_other_users_can_access_are_refused(void **state)
 {
     static const struct {
         int file;
@@ -70,7 +70,7 @@ static void what_others_may_change_or_read_is_refused(void **state)
     }
 }
 
-static void what_another_user_owns_is_refused(void **state)
+static void files_of_another_user_are_refused(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
@@ -130,8 +130,8 @@ static void files_that_cannot_be_reached_are_not_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_others_may_change_or_read_is_refused),
-        cmocka_unit_test(what_another_user_owns_is_refused),
+        cmocka_unit_test(files_that_other_users_can_access_are_refused),
+        cmocka_unit_test(files_of_another_user_are_refused),
         cmocka_unit_test(a_file_that_cannot_be_read_is_not_empty),
         cmocka_unit_test(files_that_cannot_be_reached_are_not_missing),
     };

@@ -5,7 +5,7 @@
 
 enum { DEVICES = 300, NEWS_MS = 600000 };
 
-static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
+static void a_copy_is_reported_once_in_ten_minutes(void **state)
 {
     (void)state;
     sj_device_instances *all = sj_device_instances_new();
@@ -34,7 +34,7 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
 }
 
 /* All copies poll in turn. When a copy polls again, it has been forgotten or was never known. */
-static void any_number_of_copies_is_news(void **state)
+static void any_number_of_copies_is_reported(void **state)
 {
     static const int64_t counts[] = {2, 8, 9, 50, 1000};
     (void)state;
@@ -70,7 +70,7 @@ static void a_process_that_is_not_remembered_starts_once(void **state)
 }
 
 /* A daemon that is restarted repeatedly is not a copy, however long this lasts. */
-static void restarts_prove_nothing(void **state)
+static void restarts_do_not_prove_a_copy(void **state)
 {
     (void)state;
     sj_device_instances *all = sj_device_instances_new();
@@ -92,7 +92,7 @@ static bool pop(sj_parked_polls *polls, int64_t device, int64_t instance, uint64
     return is_popped;
 }
 
-static void a_poll_replaces_that_of_its_own_process(void **state)
+static void a_poll_replaces_the_previous_one_of_its_process(void **state)
 {
     (void)state;
     sj_parked_polls polls = {0};
@@ -118,11 +118,11 @@ static void a_poll_replaces_that_of_its_own_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_copy_is_news_once_and_again_after_ten_minutes),
-        cmocka_unit_test(any_number_of_copies_is_news),
+        cmocka_unit_test(a_copy_is_reported_once_in_ten_minutes),
+        cmocka_unit_test(any_number_of_copies_is_reported),
         cmocka_unit_test(a_process_that_is_not_remembered_starts_once),
-        cmocka_unit_test(restarts_prove_nothing),
-        cmocka_unit_test(a_poll_replaces_that_of_its_own_process),
+        cmocka_unit_test(restarts_do_not_prove_a_copy),
+        cmocka_unit_test(a_poll_replaces_the_previous_one_of_its_process),
     };
     return cmocka_run_group_tests_name("fleet.device_instances", tests, NULL, NULL);
 }

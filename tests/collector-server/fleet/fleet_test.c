@@ -231,7 +231,7 @@ static sj_status next(int64_t device, uint64_t last, sj_fleet_command *command)
     return sj_fleet_next(fleet, device, 0, last, command, &error);
 }
 
-static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
+static void a_command_is_repeated_until_it_is_claimed_and_ends_once(void **state)
 {
     (void)state;
     sj_error error = {0};
@@ -276,7 +276,7 @@ static void a_status_that_is_no_object_is_stored_as_an_empty_one(void **state)
     }
 }
 
-static void time_outs_say_where_a_command_was(void **state)
+static void a_timeout_names_where_the_command_was(void **state)
 {
     (void)state;
     sj_error error = {0};
@@ -439,7 +439,7 @@ static void expect_rules(int64_t device, const char *wanted)
     }
 }
 
-static void the_nearer_rule_stands_first_and_devices_catch_up(void **state)
+static void the_more_specific_rule_comes_first_and_devices_follow(void **state)
 {
     (void)state;
     sj_error error = {0};
@@ -504,16 +504,16 @@ int main(void)
         CASE(an_invitation_is_used_once_and_ends),
         CASE(a_pass_ends_with_its_token),
         CASE(a_device_is_taken_over_by_an_invitation_for_it_only),
-        CASE(a_command_is_given_until_it_is_taken_up_and_ends_once),
+        CASE(a_command_is_repeated_until_it_is_claimed_and_ends_once),
         CASE(a_status_that_is_no_object_is_stored_as_an_empty_one),
-        CASE(time_outs_say_where_a_command_was),
+        CASE(a_timeout_names_where_the_command_was),
         CASE(a_job_waits_for_blocks_but_not_for_those_that_were_refused),
         CASE(a_job_does_not_end_with_a_session_that_lost_contact),
         CASE(a_session_of_which_blocks_were_refused_is_exported),
         CASE(a_revoked_device_gets_no_command),
         CASE(only_the_device_that_was_sent_a_file_may_fetch_it),
         CASE(devices_are_named_and_those_that_cannot_be_are_refused),
-        CASE(the_nearer_rule_stands_first_and_devices_catch_up),
+        CASE(the_more_specific_rule_comes_first_and_devices_follow),
         CASE(rules_that_no_command_can_carry_are_refused_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

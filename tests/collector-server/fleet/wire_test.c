@@ -267,7 +267,7 @@ static int tear_down(void **state)
 
 /* Replayed frames of the device itself were stored before. Frames of another device, with its own
  * token, are refused for good. Frames of no device only get "say hello". */
-static void what_is_replayed_changes_nothing(void **state)
+static void replayed_frames_change_nothing(void **state)
 {
     (void)state;
     kept_session kept;
@@ -303,7 +303,7 @@ static void what_is_replayed_changes_nothing(void **state)
 }
 
 /* One byte is changed, with the old checksum and with a matching one. */
-static void what_is_altered_is_refused_or_its_own_affair(void **state)
+static void altered_frames_are_refused_or_affect_only_their_sender(void **state)
 {
     (void)state;
     kept_session kept;
@@ -336,7 +336,7 @@ static void what_is_altered_is_refused_or_its_own_affair(void **state)
 }
 
 /* The sender computes a matching checksum. The effects stay within the sender's own data. */
-static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **state)
+static void frames_altered_with_a_good_checksum_affect_only_their_sender(void **state)
 {
     (void)state;
     kept_session kept;
@@ -544,7 +544,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
 }
 
 /* An older daemon claims nothing. It gets the command with the answer, as before. */
-static void an_older_daemon_has_a_command_with_the_answer(void **state)
+static void an_older_daemon_gets_a_command_with_the_reply(void **state)
 {
     (void)state;
     const uint64_t command = command_one();
@@ -559,7 +559,7 @@ static void an_older_daemon_has_a_command_with_the_answer(void **state)
                     "failed|1|\n");
 }
 
-static void two_processes_that_poll_by_turns_are_a_copy(void **state)
+static void two_processes_that_poll_in_turn_are_reported_as_a_copy(void **state)
 {
     (void)state;
     static const char copies[] = "SELECT device_id FROM copied_devices";
@@ -584,7 +584,7 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
 
 /* Guesses get a limited number of answers. Further guesses cost their connection. A device with a
  * valid token connects meanwhile, from the same address. */
-static void guessing_gets_slow_and_keeps_nobody_out(void **state)
+static void guesses_of_tokens_are_limited_and_keep_no_device_out(void **state)
 {
     (void)state;
     char guess[SJ_SECRET_TEXT_BYTES];
@@ -626,7 +626,7 @@ static int try_to_enrol(const char *invitation)
 }
 
 /* Beyond the limit in a second, no invitation is checked. Devices are served as before. */
-static void invitations_are_guessed_no_faster_than_allowed(void **state)
+static void guesses_of_invitations_are_limited(void **state)
 {
     (void)state;
     unsigned examined = 0;
@@ -648,16 +648,16 @@ static void invitations_are_guessed_no_faster_than_allowed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(what_is_replayed_changes_nothing),
-        CASE(what_is_altered_is_refused_or_its_own_affair),
-        CASE(what_is_altered_with_a_good_checksum_stays_its_own_affair),
+        CASE(replayed_frames_change_nothing),
+        CASE(altered_frames_are_refused_or_affect_only_their_sender),
+        CASE(frames_altered_with_a_good_checksum_affect_only_their_sender),
         CASE(an_id_with_anothers_token_opens_nothing),
         CASE(a_result_is_of_the_commands_own_device_only),
         CASE(a_command_is_claimed_by_one_process_only),
-        CASE(an_older_daemon_has_a_command_with_the_answer),
-        CASE(two_processes_that_poll_by_turns_are_a_copy),
-        CASE(guessing_gets_slow_and_keeps_nobody_out),
-        CASE(invitations_are_guessed_no_faster_than_allowed),
+        CASE(an_older_daemon_gets_a_command_with_the_reply),
+        CASE(two_processes_that_poll_in_turn_are_reported_as_a_copy),
+        CASE(guesses_of_tokens_are_limited_and_keep_no_device_out),
+        CASE(guesses_of_invitations_are_limited),
     };
     return cmocka_run_group_tests_name("fleet.wire", tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static const char expected[] = "\x0c\x02"
                                "\0\0\0\0\0\0\0\0"
                                "\0\0\0\0\0\0\0\0";
 
-static void every_kind_of_value(void **state)
+static void a_block_encodes_every_kind_of_value(void **state)
 {
     sqlite3 *database = NULL;
     sj_native_rows rows = {0};
@@ -101,6 +101,6 @@ static void every_kind_of_value(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_of_value)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_block_encodes_every_kind_of_value)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static const struct {
     {"HTTP/1.1 503 Service Unavailable\r\n" END, SJ_EAGAIN, "refuses (503)"},
 };
 
-static void every_answer_has_a_status(void **state)
+static void every_reply_has_a_status(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(answer_cases) / sizeof(answer_cases[0]); ++i) {
@@ -331,7 +331,7 @@ static void options_are_checked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_has_a_status),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_reply_has_a_status),
                                        cmocka_unit_test(rows_are_stored_when_the_server_answers),
                                        cmocka_unit_test(a_read_only_user_is_asked_without_settings),
                                        cmocka_unit_test(a_write_that_does_not_end_is_given_up),

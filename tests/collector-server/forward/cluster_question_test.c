@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void every_question_of_a_lab_is_there(void **state)
+static void every_question_of_a_lab_exists_for_clusters(void **state)
 {
     (void)state;
     size_t count = 0;
@@ -113,9 +113,9 @@ static void values_are_literals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_question_of_a_lab_is_there),
-                                       cmocka_unit_test(every_subquery_has_a_name),
-                                       cmocka_unit_test(no_question_needs_a_later_server),
-                                       cmocka_unit_test(values_are_literals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_question_of_a_lab_exists_for_clusters),
+        cmocka_unit_test(every_subquery_has_a_name),
+        cmocka_unit_test(no_question_needs_a_later_server), cmocka_unit_test(values_are_literals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void make_database(const char *path)
     sqlite3_close(database);
 }
 
-static void test_each_session_is_two_steps(void **unused)
+static void test_each_session_counts_as_two_steps(void **unused)
 {
     char folder[] = "/tmp/sj_forwarder_XXXXXX";
     char path[64];
@@ -174,7 +174,7 @@ static uint64_t give_all(const char *path, const char *tables, const char *left_
 }
 
 /* Names have 400 and tags 3,000 characters of three bytes, and one text is not valid UTF-8. */
-static void test_long_names_are_given_once(void **unused)
+static void test_long_names_are_forwarded_once(void **unused)
 {
     char folder[] = "/tmp/sj_forwarder_XXXXXX";
     char path[64];
@@ -221,7 +221,7 @@ static int count_newer(const char *path, uint64_t version)
 
 /* Versions are newer than the target's after this database was restored from a copy, and newer than
  * this database's after the target was restored. The clock does not matter. */
-static void test_what_is_given_is_newer_than_what_either_side_has(void **unused)
+static void test_forwarded_versions_are_newer_than_both_sides(void **unused)
 {
     char folder[] = "/tmp/sj_forwarder_XXXXXX";
     char path[64];
@@ -289,9 +289,9 @@ static void test_no_insert_has_rows_of_too_many_months(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_session_is_two_steps),
-        cmocka_unit_test(test_long_names_are_given_once),
+        cmocka_unit_test(test_each_session_counts_as_two_steps),
+        cmocka_unit_test(test_long_names_are_forwarded_once),
         cmocka_unit_test(test_no_insert_has_rows_of_too_many_months),
-        cmocka_unit_test(test_what_is_given_is_newer_than_what_either_side_has)};
+        cmocka_unit_test(test_forwarded_versions_are_newer_than_both_sides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void texts_keep_every_byte(void **state)
     sj_byte_buffer_deinit(&rows);
 }
 
-static void a_failure_stays(void **state)
+static void a_failed_buffer_stays_failed(void **state)
 {
     (void)state;
     sj_byte_buffer rows = {0};
@@ -101,6 +101,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_little_endian), cmocka_unit_test(numbers_fit_at_every_size),
         cmocka_unit_test(lengths_are_varints), cmocka_unit_test(texts_keep_every_byte),
-        cmocka_unit_test(a_failure_stays)};
+        cmocka_unit_test(a_failed_buffer_stays_failed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

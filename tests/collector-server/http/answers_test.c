@@ -214,7 +214,7 @@ static long long cancelled_answers(void)
 }
 
 /* A device with false figures must not hide the reports of others or remove the metric. */
-static void a_device_that_lies_of_itself_spoils_no_metric(void **state)
+static void a_device_with_false_figures_spoils_no_metric(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -267,7 +267,7 @@ static void a_client_that_closes_its_sending_side_gets_a_quick_answer(void **sta
     close(fd);
 }
 
-static void a_server_that_stops_ends_what_it_is_asked(void **state)
+static void a_server_that_stops_ends_its_running_queries(void **state)
 {
     (void)state;
     sj_error error;
@@ -296,11 +296,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(sql_that_writes_or_is_wrong_is_refused),
         cmocka_unit_test(a_long_answer_is_cut_and_says_so),
         cmocka_unit_test(long_answers_are_compressed_for_those_who_take_it),
-        cmocka_unit_test(a_device_that_lies_of_itself_spoils_no_metric),
+        cmocka_unit_test(a_device_with_false_figures_spoils_no_metric),
         cmocka_unit_test(sixty_requests_at_once_are_all_answered),
         cmocka_unit_test(small_answers_pass_slow_ones_which_end_with_their_clients),
         cmocka_unit_test(a_client_that_closes_its_sending_side_gets_a_quick_answer),
-        cmocka_unit_test(a_server_that_stops_ends_what_it_is_asked),
+        cmocka_unit_test(a_server_that_stops_ends_its_running_queries),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

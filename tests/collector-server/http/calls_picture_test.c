@@ -117,7 +117,7 @@ static void check_rows(const json_t *track, const char *row_column)
     }
 }
 
-static void rows_are_depths_without_folding(void **state)
+static void rows_equal_depths_without_folding(void **state)
 {
     (void)state;
     json_t *all = draw((sj_calls_window){.to_ns = INT64_MAX / 4, .row_count = 4096});
@@ -127,7 +127,7 @@ static void rows_are_depths_without_folding(void **state)
     json_decref(all);
 }
 
-static void any_row_can_be_asked_for(void **state)
+static void any_row_can_be_requested(void **state)
 {
     (void)state;
     json_t *part =
@@ -188,8 +188,8 @@ static void a_bar_counts_the_levels_that_it_folds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_depths_without_folding),
-        cmocka_unit_test(any_row_can_be_asked_for),
+        cmocka_unit_test(rows_equal_depths_without_folding),
+        cmocka_unit_test(any_row_can_be_requested),
         cmocka_unit_test(folded_recursion_takes_one_row),
         cmocka_unit_test(a_bar_counts_the_levels_that_it_folds),
     };

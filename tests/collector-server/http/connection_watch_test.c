@@ -97,7 +97,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void what_is_over_time_is_ended(void **state)
+static void connections_over_their_time_are_ended(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 4; i++) {
@@ -122,7 +122,7 @@ static void what_is_over_time_is_ended(void **state)
 
 /* Requests make way before responses, and responses before streams. In each group the one in its
  * state for longest goes first. */
-static void when_there_are_too_many_the_right_one_makes_way(void **state)
+static void the_oldest_request_is_ended_when_connections_are_full(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
@@ -145,7 +145,7 @@ static void when_there_are_too_many_the_right_one_makes_way(void **state)
 }
 
 /* Connections are counted once, when they are shut down or when they close by themselves. */
-static void connections_that_were_ended_leave_their_places(void **state)
+static void ended_connections_free_their_slots_once(void **state)
 {
     (void)state;
     for (size_t round = 0; round < 3; round++) {
@@ -174,7 +174,7 @@ static void begin_from(size_t number, uint8_t net, uint8_t host)
 }
 
 /* All addresses of a /64 count as one, because a host has a whole /64. */
-static void an_address_with_many_makes_way_first(void **state)
+static void connections_of_the_busiest_address_are_ended_first(void **state)
 {
     enum { HONEST = SJ_HTTP_CONNECTIONS_OF_ADDRESS };
     (void)state;
@@ -205,7 +205,7 @@ static void an_address_with_many_makes_way_first(void **state)
     }
 }
 
-static void slow_readers_of_an_address_with_many_make_way_for_others(void **state)
+static void slow_readers_of_the_busiest_address_are_ended_first(void **state)
 {
     (void)state;
     begin_from(0, 1, 1);
@@ -227,11 +227,11 @@ static void slow_readers_of_an_address_with_many_make_way_for_others(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_over_time_is_ended),
-        TEST(when_there_are_too_many_the_right_one_makes_way),
-        TEST(an_address_with_many_makes_way_first),
-        TEST(slow_readers_of_an_address_with_many_make_way_for_others),
-        TEST(connections_that_were_ended_leave_their_places),
+        TEST(connections_over_their_time_are_ended),
+        TEST(the_oldest_request_is_ended_when_connections_are_full),
+        TEST(connections_of_the_busiest_address_are_ended_first),
+        TEST(slow_readers_of_the_busiest_address_are_ended_first),
+        TEST(ended_connections_free_their_slots_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static bool read_until(int fd, const char *wanted, int patience_ms, char *text, 
     return strstr(text, wanted) != NULL;
 }
 
-static void a_stream_tells_of_changed_sessions_only(void **state)
+static void a_stream_reports_only_changed_sessions(void **state)
 {
     (void)state;
     char text[16384];
@@ -176,7 +176,7 @@ static int open_when_there_is_a_place(void)
     return -1;
 }
 
-static void streams_are_bounded_and_places_come_back(void **state)
+static void streams_are_bounded_and_closed_ones_free_their_slots(void **state)
 {
     (void)state;
     int streams[SJ_EVENT_STREAMS_MAX];
@@ -210,11 +210,11 @@ static void stopping_ends_streams_that_are_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_tells_of_changed_sessions_only),
+        cmocka_unit_test(a_stream_reports_only_changed_sessions),
         cmocka_unit_test(a_stream_about_one_session_leaves_out_the_others),
         cmocka_unit_test(a_new_session_reaches_every_stream),
         cmocka_unit_test(a_write_that_changes_no_session_says_nothing),
-        cmocka_unit_test(streams_are_bounded_and_places_come_back),
+        cmocka_unit_test(streams_are_bounded_and_closed_ones_free_their_slots),
         cmocka_unit_test(an_old_session_that_is_recorded_is_watched_to_its_end),
         cmocka_unit_test(stopping_ends_streams_that_are_open),
     };

@@ -11,7 +11,7 @@
 
 enum { PORT = 42 };
 
-static void only_the_loopback_is_ours(void **state)
+static void only_loopback_hosts_with_the_own_port_are_allowed(void **state)
 {
     static const struct {
         const char *name, *port;
@@ -122,7 +122,7 @@ static void a_token_is_the_owners_alone(void **state)
 }
 
 /* The test simulates a full disk by a process that may not write files. */
-static void a_token_that_could_not_be_written_is_made_anew(void **state)
+static void a_token_that_could_not_be_written_is_made_again(void **state)
 {
     char folder[] = "/tmp/sj_login_XXXXXX";
     char path[64];
@@ -180,12 +180,12 @@ static void other_sites_may_link_and_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_loopback_is_ours),
+        cmocka_unit_test(only_loopback_hosts_with_the_own_port_are_allowed),
         cmocka_unit_test(an_origin_is_that_of_the_whole_host),
         cmocka_unit_test(addresses_of_the_loopback_are_known),
         cmocka_unit_test(other_sites_may_link_and_nothing_else),
         cmocka_unit_test(a_token_is_the_owners_alone),
-        cmocka_unit_test(a_token_that_could_not_be_written_is_made_anew),
+        cmocka_unit_test(a_token_that_could_not_be_written_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void check_what_strangers_read(const sj_http *server)
     client_free(&reply);
 }
 
-static void it_fails_with_the_reason_while_frames_are_refused(void **state)
+static void health_fails_with_the_reason_while_frames_are_refused(void **state)
 {
     (void)state;
     char path[64];
@@ -63,7 +63,7 @@ static void it_fails_with_the_reason_while_frames_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_fails_with_the_reason_while_frames_are_refused),
+        cmocka_unit_test(health_fails_with_the_reason_while_frames_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -343,7 +343,7 @@ static uint64_t trickle_until_closed(int fd)
     return now_ms() - start_ms;
 }
 
-static void slow_peers_lose_their_place_and_stop_nobody(void **state)
+static void slow_peers_are_ended_and_delay_no_other(void **state)
 {
     (void)state;
     enum { SLOW = 60 };
@@ -372,7 +372,7 @@ static void slow_peers_lose_their_place_and_stop_nobody(void **state)
 }
 
 /* There are more slow connections than slots, and the server still answers health requests. */
-static void health_answers_beside_a_crowd(void **state)
+static void health_requests_are_answered_despite_slow_connections(void **state)
 {
     (void)state;
     enum { CROWD = 450 };
@@ -432,8 +432,8 @@ int main(void)
         cmocka_unit_test(oversized_requests_are_refused),
         cmocka_unit_test(bytes_that_are_no_http_end_the_connection),
         cmocka_unit_test(two_requests_share_a_connection),
-        cmocka_unit_test(health_answers_beside_a_crowd),
-        cmocka_unit_test(slow_peers_lose_their_place_and_stop_nobody),
+        cmocka_unit_test(health_requests_are_answered_despite_slow_connections),
+        cmocka_unit_test(slow_peers_are_ended_and_delay_no_other),
         cmocka_unit_test(starting_fails_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

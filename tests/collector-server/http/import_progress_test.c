@@ -24,7 +24,7 @@ static double asked_in_another_thread(void)
     return part;
 }
 
-static void other_threads_see_how_far_a_copy_is(void **state)
+static void other_threads_see_the_progress_of_a_copy(void **state)
 {
     (void)state;
     assert_true(asked_in_another_thread() < 0);
@@ -44,7 +44,7 @@ static void other_threads_see_how_far_a_copy_is(void **state)
     assert_false(sj_progress_is_watched());
 }
 
-static void more_copies_than_there_are_places_are_not_shown(void **state)
+static void copies_beyond_the_slots_show_no_progress(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++) { /* each takes a slot until none is free */
@@ -60,8 +60,8 @@ static void more_copies_than_there_are_places_are_not_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_threads_see_how_far_a_copy_is),
-        cmocka_unit_test(more_copies_than_there_are_places_are_not_shown),
+        cmocka_unit_test(other_threads_see_the_progress_of_a_copy),
+        cmocka_unit_test(copies_beyond_the_slots_show_no_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void other_sites_cannot_use_a_token_that_they_know(void **state)
     assert_int_equal(count("SELECT count(*) FROM commands"), before);
 }
 
-static void bodies_that_are_no_command_are_refused_with_the_reason(void **state)
+static void malformed_commands_are_refused_with_the_reason(void **state)
 {
     (void)state;
     static const char *const bodies[][2] = {
@@ -271,7 +271,7 @@ static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
     expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
 }
 
-static void notes_are_written_on_sessions_and_taken_back(void **state)
+static void notes_on_sessions_are_written_and_removed(void **state)
 {
     (void)state;
     expect_change("{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"slow since 9.1\","
@@ -619,7 +619,7 @@ static void a_file_with_views_for_tables_is_refused(void **state)
     }
 }
 
-static void tags_that_are_none_are_not_imported(void **state)
+static void malformed_tags_are_not_imported(void **state)
 {
     (void)state;
     char path[96];
@@ -698,7 +698,7 @@ static void an_import_ends_with_its_client(void **state)
     assert_int_equal(count("SELECT count(*) FROM sessions"), before);
 }
 
-static void only_what_takes_a_post_takes_it(void **state)
+static void routes_without_post_refuse_a_post(void **state)
 {
     (void)state;
     client_response response = post("/api/v1/devices", headers_with(""), good_body);
@@ -708,7 +708,7 @@ static void only_what_takes_a_post_takes_it(void **state)
     json_decref(client_json(server, "/api/v1/commands/1/file", 404));
 }
 
-static void a_server_over_a_cluster_takes_no_changes(void **state)
+static void a_server_over_a_cluster_refuses_changes(void **state)
 {
     (void)state;
     sj_error error;
@@ -741,12 +741,12 @@ int main(void)
         cmocka_unit_test(the_token_is_made_for_the_owner_only),
         cmocka_unit_test(without_the_token_nothing_happens),
         cmocka_unit_test(other_sites_cannot_use_a_token_that_they_know),
-        cmocka_unit_test(bodies_that_are_no_command_are_refused_with_the_reason),
+        cmocka_unit_test(malformed_commands_are_refused_with_the_reason),
         cmocka_unit_test(types_and_lengths_are_checked_before_the_body_is_read),
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
-        cmocka_unit_test(notes_are_written_on_sessions_and_taken_back),
+        cmocka_unit_test(notes_on_sessions_are_written_and_removed),
         cmocka_unit_test(a_change_of_sessions_is_made_for_all_or_none),
         cmocka_unit_test(at_most_50_sessions_are_removed_by_one_request),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
@@ -757,10 +757,10 @@ int main(void)
         cmocka_unit_test(imports_are_counted_whatever_the_database_is_called),
         cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
         cmocka_unit_test(a_file_with_views_for_tables_is_refused),
-        cmocka_unit_test(tags_that_are_none_are_not_imported),
+        cmocka_unit_test(malformed_tags_are_not_imported),
         cmocka_unit_test(an_import_ends_with_its_client),
-        cmocka_unit_test(only_what_takes_a_post_takes_it),
-        cmocka_unit_test(a_server_over_a_cluster_takes_no_changes),
+        cmocka_unit_test(routes_without_post_refuse_a_post),
+        cmocka_unit_test(a_server_over_a_cluster_refuses_changes),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

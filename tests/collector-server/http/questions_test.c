@@ -224,7 +224,7 @@ static int ask_unconfinable(void)
     return 0;
 }
 
-static void one_that_cannot_be_confined_says_so(void **state)
+static void a_worker_that_cannot_be_confined_reports_it(void **state)
 {
     (void)state;
     int status = 0;
@@ -250,7 +250,7 @@ static void a_process_that_does_not_answer_is_killed(void **state)
     assert_int_equal(kill(before, 0), -1);
 }
 
-static bool nobody_waits(void *context)
+static bool no_client_waits(void *context)
 {
     (void)context;
     return false;
@@ -262,7 +262,7 @@ static void a_question_that_nobody_waits_for_ends(void **state)
     char said[512];
     assert_int_equal(ask("WITH RECURSIVE e(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT "
                          "count(*) FROM e",
-                         PATIENT_MS, nobody_waits, said, sizeof(said)),
+                         PATIENT_MS, no_client_waits, said, sizeof(said)),
                      SJ_ECLOSED);
     assert_still_well();
 }
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hostile_questions_end_with_a_sentence),
         cmocka_unit_test(temporary_files_are_few),
         cmocka_unit_test(a_process_that_ends_is_replaced),
-        cmocka_unit_test(one_that_cannot_be_confined_says_so),
+        cmocka_unit_test(a_worker_that_cannot_be_confined_reports_it),
         cmocka_unit_test(a_process_that_does_not_answer_is_killed),
         cmocka_unit_test(a_question_that_nobody_waits_for_ends),
         cmocka_unit_test(processor_time_is_limited),

@@ -208,7 +208,7 @@ static void only_an_admin_removes_sessions(void **state)
     assert_int_equal(count("SELECT count(*) FROM sessions"), 2);
 }
 
-static void health_says_who_asks_and_as_what(void **state)
+static void health_names_the_token_and_its_role(void **state)
 {
     (void)state;
     expect("GET", "/api/v1/health", tokens[0], NULL, 200, "\"who\":\"token:the-reader\"");
@@ -265,7 +265,7 @@ static void a_token_that_is_revoked_or_expires_ends_at_once(void **state)
     assert_int_equal(count("SELECT count(*) FROM api_tokens WHERE length(token_hash) <> 32"), 0);
 }
 
-static void the_audit_says_who_did_what(void **state)
+static void the_audit_names_the_user_and_the_action(void **state)
 {
     (void)state;
     static const char command[] = "{\"devices\": \"bench-07\", \"kind\": \"status\"}";
@@ -302,7 +302,7 @@ static void the_audit_says_who_did_what(void **state)
                      1);
 }
 
-static void old_rows_of_sql_make_way_and_actions_stay(void **state)
+static void the_audit_drops_old_rows_of_sql_and_keeps_actions(void **state)
 {
     (void)state;
     fixture_run(
@@ -320,10 +320,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_needs_its_role),
         cmocka_unit_test(own_sql_needs_an_analyst_and_shipped_queries_do_not),
-        cmocka_unit_test(health_says_who_asks_and_as_what),
+        cmocka_unit_test(health_names_the_token_and_its_role),
         cmocka_unit_test(a_token_that_is_revoked_or_expires_ends_at_once),
-        cmocka_unit_test(the_audit_says_who_did_what),
-        cmocka_unit_test(old_rows_of_sql_make_way_and_actions_stay),
+        cmocka_unit_test(the_audit_names_the_user_and_the_action),
+        cmocka_unit_test(the_audit_drops_old_rows_of_sql_and_keeps_actions),
         cmocka_unit_test(only_an_admin_removes_sessions),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -274,7 +274,7 @@ static void the_mean_counts_every_recursive_activation(void **state)
     json_decref(body);
 }
 
-static void searching_takes_percent_and_underscore_as_they_are(void **state)
+static void searching_matches_percent_and_underscore_literally(void **state)
 {
     (void)state;
     json_t *body = client_json(server, "/api/v1/sessions/1/functions?search=%25_", 200);
@@ -367,7 +367,7 @@ static void the_tree_is_given_level_by_level(void **state)
     json_decref(roots);
 }
 
-static void what_is_cut_from_a_level_is_summed_in_rest(void **state)
+static void rows_cut_from_a_level_are_summed_in_rest(void **state)
 {
     (void)state;
     json_t *body =
@@ -401,7 +401,7 @@ static void a_running_main_shows_the_time_of_its_callees(void **state)
     json_decref(body);
 }
 
-static void focus_gives_the_way_from_the_root(void **state)
+static void focus_gives_the_path_from_the_root(void **state)
 {
     (void)state;
     json_t *body = client_json(server, "/api/v1/sessions/1/call-tree?function=3", 200);
@@ -433,7 +433,7 @@ static void paths_and_sessions_that_are_not_there_give_404(void **state)
     }
 }
 
-static void the_timeline_comes_in_steps_as_fine_as_the_width_wants(void **state)
+static void the_timeline_has_steps_as_fine_as_the_width_needs(void **state)
 {
     (void)state;
     json_t *coarse = client_json(server, "/api/v1/sessions/1/timeline?width=1", 200);
@@ -540,7 +540,7 @@ static void a_wait_for_the_recorder_is_no_loss(void **state)
     fixture_run(database, "DELETE FROM gaps WHERE session_id = 3");
 }
 
-static void healthz_says_that_it_is_well_and_nothing_of_what_is_stored(void **state)
+static void healthz_reports_ok_and_no_stored_data(void **state)
 {
     (void)state;
     json_t *body = client_json(server, "/healthz", 200);
@@ -773,21 +773,21 @@ int main(void)
         cmocka_unit_test(functions_sort_by_every_column_both_ways),
         cmocka_unit_test(quantiles_are_nanoseconds_between_minimum_and_maximum),
         cmocka_unit_test(the_mean_counts_every_recursive_activation),
-        cmocka_unit_test(searching_takes_percent_and_underscore_as_they_are),
+        cmocka_unit_test(searching_matches_percent_and_underscore_literally),
         cmocka_unit_test(pages_of_functions_join_without_overlap_or_hole),
         cmocka_unit_test(a_name_that_is_not_utf8_is_shown_with_a_replacement),
         cmocka_unit_test(wrong_parameters_are_refused_with_their_name),
         cmocka_unit_test(the_tree_is_given_level_by_level),
-        cmocka_unit_test(what_is_cut_from_a_level_is_summed_in_rest),
+        cmocka_unit_test(rows_cut_from_a_level_are_summed_in_rest),
         cmocka_unit_test(a_running_main_shows_the_time_of_its_callees),
-        cmocka_unit_test(focus_gives_the_way_from_the_root),
+        cmocka_unit_test(focus_gives_the_path_from_the_root),
         cmocka_unit_test(paths_and_sessions_that_are_not_there_give_404),
         cmocka_unit_test(a_long_timeline_has_one_row_a_pixel_and_loses_no_call),
         cmocka_unit_test(a_gap_of_a_stream_names_the_thread_of_the_stream),
-        cmocka_unit_test(healthz_says_that_it_is_well_and_nothing_of_what_is_stored),
+        cmocka_unit_test(healthz_reports_ok_and_no_stored_data),
         cmocka_unit_test(gaps_and_unhooked_functions_give_their_reasons),
         cmocka_unit_test(a_wait_for_the_recorder_is_no_loss),
-        cmocka_unit_test(the_timeline_comes_in_steps_as_fine_as_the_width_wants),
+        cmocka_unit_test(the_timeline_has_steps_as_fine_as_the_width_needs),
         cmocka_unit_test(a_session_is_exported_as_a_file),
         cmocka_unit_test(the_description_and_the_table_of_routes_agree),
         cmocka_unit_test(every_field_of_a_session_and_function_is_described),

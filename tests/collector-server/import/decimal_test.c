@@ -37,7 +37,7 @@ static void numbers_are_read_exactly_and_rounded_down(void **state)
     }
 }
 
-static void what_is_not_a_number_is_refused(void **state)
+static void malformed_numbers_are_refused(void **state)
 {
     static const char *const bad[] = {"", "-", ".", "1.2.3", "1e", "1e+", "0x10", "1 ", "NaN"};
     static const char *const large[] = {"9223372036854775808", "1e30"};
@@ -69,7 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_exactly_and_rounded_down),
-        cmocka_unit_test(what_is_not_a_number_is_refused),
+        cmocka_unit_test(malformed_numbers_are_refused),
         cmocka_unit_test(a_sum_carries_and_does_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

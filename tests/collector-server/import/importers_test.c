@@ -317,7 +317,7 @@ static void both_kinds_of_events_nest_in_each_other(void **state)
     sqlite3_close(database);
 }
 
-static void what_is_left_out_is_counted(void **state)
+static void unmatched_exits_and_early_times_are_counted(void **state)
 {
     (void)state;
     sj_import_sums sums;
@@ -457,7 +457,7 @@ int main(void)
         cmocka_unit_test(whole_calls_nest_by_containment),
         cmocka_unit_test(calls_that_overlap_are_on_stacks_of_their_own),
         cmocka_unit_test(both_kinds_of_events_nest_in_each_other),
-        cmocka_unit_test(what_is_left_out_is_counted),
+        cmocka_unit_test(unmatched_exits_and_early_times_are_counted),
         cmocka_unit_test(a_call_without_an_exit_is_open),
         cmocka_unit_test(samples_make_a_profile),
         cmocka_unit_test(sampled_speedscope_profiles_keep_weights_and_units),

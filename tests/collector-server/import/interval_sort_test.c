@@ -71,7 +71,7 @@ static void calls_are_sorted_with_and_without_runs(void **state)
     }
 }
 
-static void entries_and_exits_of_such_a_thread_become_whole_calls(void **state)
+static void entries_and_exits_of_a_mixed_thread_become_whole_calls(void **state)
 {
     sj_import_log log;
     seen_calls seen = {.count = 0};
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_sorted_with_and_without_runs),
-        cmocka_unit_test(entries_and_exits_of_such_a_thread_become_whole_calls),
+        cmocka_unit_test(entries_and_exits_of_a_mixed_thread_become_whole_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

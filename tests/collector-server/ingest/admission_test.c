@@ -150,7 +150,7 @@ static void devices_send_as_long_as_their_grant_is_valid(void **state)
     assert_int_equal(unbound, 1);
 }
 
-static void a_collector_that_asks_for_no_tokens_takes_all_devices(void **state)
+static void a_collector_without_tokens_accepts_all_devices(void **state)
 {
     (void)state;
     sj_admission *all = new_admission(false);
@@ -174,7 +174,7 @@ static void programs_of_the_collector_itself_need_no_token(void **state)
     expect(all, (sj_edge_message){0}, SJ_FRAME_ENROL, "good", 0, SJ_ADMIT_REPLY, SJ_EUNSUPPORTED);
 }
 
-static void a_collector_without_a_fleet_says_so(void **state)
+static void a_collector_without_a_fleet_refuses_enrolment(void **state)
 {
     (void)state;
     sj_admission *all = new_admission(true);
@@ -223,9 +223,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_show_a_token_and_send_nothing_else),
         cmocka_unit_test(devices_send_as_long_as_their_grant_is_valid),
-        cmocka_unit_test(a_collector_that_asks_for_no_tokens_takes_all_devices),
+        cmocka_unit_test(a_collector_without_tokens_accepts_all_devices),
         cmocka_unit_test(programs_of_the_collector_itself_need_no_token),
-        cmocka_unit_test(a_collector_without_a_fleet_says_so),
+        cmocka_unit_test(a_collector_without_a_fleet_refuses_enrolment),
         cmocka_unit_test(an_address_that_shows_too_many_tokens_harms_itself_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,7 +227,7 @@ static void what_the_collector_refuses_is_put_aside_and_the_rest_arrives(void **
     assert_int_equal(status.rejected_frames, 1);
 }
 
-static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
+static void a_full_store_makes_senders_wait_for_disk_space(void **state)
 {
     fixture *test = *state;
     stop_collector(test);
@@ -251,7 +251,7 @@ static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
 
 /* The cause of the problem is gone. The collector notices that although no device sends any more.
  */
-static void a_problem_that_has_gone_is_over_without_a_frame(void **state)
+static void a_solved_problem_is_noticed_without_a_frame(void **state)
 {
     fixture *test = *state;
     char away[80];
@@ -345,12 +345,12 @@ static void check_listener_stands(fixture *test, unsigned url)
     assert_true(sj_listener_replies(test->url[url], NULL, 10000));
 }
 
-static void who_breaks_off_hurts_no_ipc_listener(void **state)
+static void peers_that_break_off_do_not_stop_an_ipc_listener(void **state)
 {
     check_listener_stands(*state, 0);
 }
 
-static void who_breaks_off_hurts_no_tcp_listener(void **state)
+static void peers_that_break_off_do_not_stop_a_tcp_listener(void **state)
 {
     check_listener_stands(*state, 1);
 }
@@ -412,7 +412,7 @@ static void hostile_peers_hurt_only_themselves(void **state)
 
 /* The frames are complete but contradict what is stored. The log names the sender and the
  * contradiction. */
-static void lies_are_named_in_the_log(void **state)
+static void false_frames_are_named_in_the_log(void **state)
 {
     fixture *test = *state;
     frame_maker stranger;
@@ -430,7 +430,7 @@ static void lies_are_named_in_the_log(void **state)
 }
 
 /* Thousands of connections say nothing, send half a greeting, or close during it. */
-static void a_crowd_that_says_nothing_keeps_nobody_out(void **state)
+static void silent_connections_keep_no_device_out(void **state)
 {
     enum { CROWD = 300, LONG_CROWD = 4000 };
     static const uint8_t half[4] = {0, 'S', 'P', 0};
@@ -469,7 +469,7 @@ static void a_crowd_that_says_nothing_keeps_nobody_out(void **state)
 
 /* While the database is locked the senders wait. The queue keeps its limit, and everything arrives
  * in the end. */
-static void a_store_that_stands_still_holds_the_senders_back(void **state)
+static void a_locked_store_makes_the_senders_wait(void **state)
 {
     enum { QUEUE_BYTES = 64 << 10, BLOCKS = 60, MESSAGE_BYTES = 64 << 10 };
     fixture *test = *state;
@@ -507,19 +507,19 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_client_of_ours_speaks_to_the_edge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_the_collector_refuses_is_put_aside_and_the_rest_arrives, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_full_store_makes_senders_wait_until_there_is_room, set_up,
+        cmocka_unit_test_setup_teardown(a_full_store_makes_senders_wait_for_disk_space, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_problem_that_has_gone_is_over_without_a_frame, set_up,
+        cmocka_unit_test_setup_teardown(a_solved_problem_is_noticed_without_a_frame, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_collector_that_restarts_gets_the_rest, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_breaks_off_hurts_no_ipc_listener, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_breaks_off_hurts_no_tcp_listener, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(peers_that_break_off_do_not_stop_an_ipc_listener, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(peers_that_break_off_do_not_stop_a_tcp_listener, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(hostile_peers_hurt_only_themselves, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lies_are_named_in_the_log, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_crowd_that_says_nothing_keeps_nobody_out, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_store_that_stands_still_holds_the_senders_back, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(false_frames_are_named_in_the_log, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(silent_connections_keep_no_device_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_locked_store_makes_the_senders_wait, set_up, tear_down),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     nng_fini(); /* frees NNG's memory, so that a leak checker reports only real leaks */

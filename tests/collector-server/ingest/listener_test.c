@@ -137,7 +137,7 @@ static void check_reply(fixture *f, uint32_t number)
     nng_ctx_close(f->contexts[number]);
 }
 
-static void answers_arrive_though_no_thread_of_nng_runs_when_they_are_given(void **state)
+static void replies_arrive_although_no_nng_thread_runs(void **state)
 {
     static fixture f = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     const char *urls[] = {url};
@@ -223,7 +223,7 @@ static void a_probe_ends_though_nng_does_not_end_its_socket(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_arrive_though_no_thread_of_nng_runs_when_they_are_given),
+        cmocka_unit_test(replies_arrive_although_no_nng_thread_runs),
         cmocka_unit_test(a_probe_ends_though_nng_does_not_end_its_socket),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void a_flood_takes_few_lines_and_is_counted(void **state)
     sj_rate_limited_log_deinit(&log);
 }
 
-static void others_are_heard_beside_a_flood(void **state)
+static void other_peers_are_logged_during_a_flood(void **state)
 {
     enum { OTHERS = 64 };
     sj_rate_limited_log log;
@@ -73,7 +73,7 @@ static void others_are_heard_beside_a_flood(void **state)
 }
 
 /* The owner of one network has 2^64 addresses in it. */
-static void many_addresses_share_what_there_is(void **state)
+static void addresses_of_one_network_share_one_limit(void **state)
 {
     sj_rate_limited_log log;
     (void)state;
@@ -95,7 +95,7 @@ static void many_addresses_share_what_there_is(void **state)
 }
 
 /* If a socket accepts IPv6 and IPv4, IPv4 addresses appear as ::ffff:10.1.x.y. */
-static void peers_of_ipv4_are_heard_on_sockets_of_both(void **state)
+static void peers_of_ipv4_are_logged_on_dual_stack_sockets(void **state)
 {
     enum { PEERS = 40 };
     sj_rate_limited_log log;
@@ -135,10 +135,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_takes_few_lines_and_is_counted),
-        cmocka_unit_test(others_are_heard_beside_a_flood),
-        cmocka_unit_test(peers_of_ipv4_are_heard_on_sockets_of_both),
+        cmocka_unit_test(other_peers_are_logged_during_a_flood),
+        cmocka_unit_test(peers_of_ipv4_are_logged_on_dual_stack_sockets),
         cmocka_unit_test(peers_do_not_silence_the_collector),
-        cmocka_unit_test(many_addresses_share_what_there_is),
+        cmocka_unit_test(addresses_of_one_network_share_one_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

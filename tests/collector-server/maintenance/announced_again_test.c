@@ -15,7 +15,7 @@ static sj_status announce(lab_file *lab, sj_slice frame)
     return status;
 }
 
-static void name_and_tags_of_a_person_stay(void **state)
+static void name_and_tags_set_by_a_user_stay(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -78,7 +78,7 @@ static void a_removed_session_does_not_come_back(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM sessions", "0|\n");
 }
 
-static void a_session_that_is_being_removed_takes_nothing(void **state)
+static void a_session_that_is_being_removed_accepts_no_frame(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -98,10 +98,10 @@ static void a_session_that_is_being_removed_takes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(name_and_tags_of_a_person_stay),
+        CASE(name_and_tags_set_by_a_user_stay),
         CASE(a_child_that_came_before_its_parent_is_linked),
         CASE(a_removed_session_does_not_come_back),
-        CASE(a_session_that_is_being_removed_takes_nothing),
+        CASE(a_session_that_is_being_removed_accepts_no_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

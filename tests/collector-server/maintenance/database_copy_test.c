@@ -146,7 +146,7 @@ static void a_backup_is_as_of_its_beginning_while_others_write(void **state)
     assert_int_equal(count_files(path), 0);
 }
 
-static void nothing_is_overwritten(void **state)
+static void a_backup_overwrites_no_file(void **state)
 {
     lab_file *lab = *state;
     char path[128];
@@ -213,7 +213,7 @@ static void the_name_of_a_renamed_database_in_use_is_refused(void **state)
     lab_file_remove(backup);
 }
 
-static void what_is_no_database_is_refused(void **state)
+static void files_that_are_not_a_database_are_refused(void **state)
 {
     lab_file *lab = *state;
     char path[128];
@@ -365,7 +365,7 @@ static sj_status restore_as_nobody(const char *from, const char *to)
 }
 
 /* Backups of older versions are marked as having a log. */
-static void a_backup_that_nobody_can_write_beside_is_restored(void **state)
+static void a_backup_in_a_read_only_folder_is_restored(void **state)
 {
     lab_file *lab = *state;
     char folder[] = "/tmp/database_copy_test.XXXXXX";
@@ -446,7 +446,7 @@ static void a_copy_that_cannot_be_opened_gets_no_name(void **state)
     }
 }
 
-static void a_damaged_backup_is_restored_only_when_asked(void **state)
+static void a_damaged_backup_is_restored_only_on_request(void **state)
 {
     static const char *const damages[][2] = {
         {"UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2", "corrupt data"},
@@ -478,17 +478,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_backup_is_as_of_its_beginning_while_others_write),
-        CASE(nothing_is_overwritten),
+        CASE(a_backup_overwrites_no_file),
         CASE(the_name_of_a_deleted_file_in_use_is_refused),
         CASE(the_name_of_a_renamed_database_in_use_is_refused),
-        CASE(what_is_no_database_is_refused),
+        CASE(files_that_are_not_a_database_are_refused),
         CASE(a_backup_is_restored_when_it_is_sound),
         CASE(a_backup_has_the_blocks_that_were_moved),
         CASE(a_copy_without_its_log_gets_no_name),
-        CASE(a_backup_that_nobody_can_write_beside_is_restored),
+        CASE(a_backup_in_a_read_only_folder_is_restored),
         CASE(reading_a_backup_leaves_nothing_beside_it),
         CASE(a_copy_that_cannot_be_opened_gets_no_name),
-        CASE(a_damaged_backup_is_restored_only_when_asked),
+        CASE(a_damaged_backup_is_restored_only_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,14 +117,14 @@ static void check_alike(const char *what, effort among_few, effort among_many)
     }
 }
 
-static void other_sessions_do_not_matter(void **state)
+static void the_cost_of_a_removal_is_independent_of_other_sessions(void **state)
 {
     (void)state;
     check_alike("a session of many threads", remove_of(FEW, 3), remove_of(MANY, 3));
     check_alike("a session of many functions", remove_of(FEW, 1), remove_of(MANY, 1));
 }
 
-static void functions_of_no_session_go_in_pieces(void **state)
+static void functions_of_no_session_are_removed_in_pieces(void **state)
 {
     (void)state;
     const effort used = remove_of(FEW, 1);
@@ -134,8 +134,8 @@ static void functions_of_no_session_go_in_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_sessions_do_not_matter),
-        cmocka_unit_test(functions_of_no_session_go_in_pieces),
+        cmocka_unit_test(the_cost_of_a_removal_is_independent_of_other_sessions),
+        cmocka_unit_test(functions_of_no_session_are_removed_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

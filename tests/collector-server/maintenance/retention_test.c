@@ -102,7 +102,7 @@ static void expect_due(lab *made, const char *text, const char *expected)
 }
 
 /* Kept sessions count for the size. */
-static void the_oldest_go_until_the_rest_fits(void **state)
+static void the_oldest_sessions_are_removed_until_the_rest_fits(void **state)
 {
     expect_due(*state, "all=6K", "");
     expect_due(*state, "all=5K", "1 ");
@@ -110,7 +110,7 @@ static void the_oldest_go_until_the_rest_fits(void **state)
     expect_due(*state, "all=1K", "1 3 6 ");
 }
 
-static void what_is_older_goes_unless_it_is_kept(void **state)
+static void older_sessions_are_removed_unless_they_are_kept(void **state)
 {
     expect_due(*state, "all=7h", "");
     expect_due(*state, "all=6h", "1 ");
@@ -158,7 +158,7 @@ static void a_set_may_have_any_number_of_sessions(void **state)
     assert_int_equal(due, MANY);
 }
 
-static void what_goes_is_gone_with_its_reason(void **state)
+static void a_removed_session_leaves_its_reason(void **state)
 {
     lab *made = *state;
     sj_retention_rule rule;
@@ -231,11 +231,11 @@ static void a_limit_has_a_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_oldest_go_until_the_rest_fits),
-        cmocka_unit_test(what_is_older_goes_unless_it_is_kept),
+        cmocka_unit_test(the_oldest_sessions_are_removed_until_the_rest_fits),
+        cmocka_unit_test(older_sessions_are_removed_unless_they_are_kept),
         cmocka_unit_test(a_session_with_two_marks_counts_once),
         cmocka_unit_test(a_limit_has_a_unit),
-        cmocka_unit_test(what_goes_is_gone_with_its_reason), /* these change the sessions */
+        cmocka_unit_test(a_removed_session_leaves_its_reason), /* these change the sessions */
         cmocka_unit_test(a_rule_that_fails_holds_up_no_other),
         cmocka_unit_test(a_set_may_have_any_number_of_sessions),
     };

@@ -425,7 +425,7 @@ static void lost_blocks_leave_gaps(void **state)
     end_case(&of);
 }
 
-static void what_cannot_be_read_is_refused(void **state)
+static void an_unreadable_database_is_refused(void **state)
 {
     salvage_case of;
     begin_case(state, &of);
@@ -546,7 +546,7 @@ static unsigned damage(uint64_t seed, uint8_t *bytes, size_t *size)
     return wrong;
 }
 
-static void no_damage_crashes_or_makes_rows(void **state)
+static void damage_causes_no_crash_and_no_false_row(void **state)
 {
     const uint64_t damages = getenv("SJ_LONG") != NULL ? LONG_DAMAGES : DAMAGES;
     salvage_case of;
@@ -625,8 +625,8 @@ int main(void)
         CASE(a_database_in_use_is_refused),           CASE(a_foreign_log_is_left_out),
         CASE(a_sound_database_is_saved_whole),        CASE(rows_around_damaged_pages_are_saved),
         CASE(substitutes_keep_calls_readable),        CASE(lost_blocks_leave_gaps),
-        CASE(what_cannot_be_read_is_refused),         CASE(an_older_schema_is_brought_up_to_date),
-        CASE(the_log_is_read_as_far_as_it_is_sound),  CASE(no_damage_crashes_or_makes_rows),
+        CASE(an_unreadable_database_is_refused),      CASE(an_older_schema_is_brought_up_to_date),
+        CASE(the_log_is_read_as_far_as_it_is_sound),  CASE(damage_causes_no_crash_and_no_false_row),
     };
     char folder[] = "/dev/shm/salvage_test.XXXXXX"; /* a sync costs nothing there */
     const bool is_in_memory = mkdtemp(folder) != NULL && chdir(folder) == 0;

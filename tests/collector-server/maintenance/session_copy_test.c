@@ -73,7 +73,7 @@ static sj_status import(const char *from, sj_error *error)
     return status;
 }
 
-static void what_cannot_be_so_is_refused(void **state)
+static void contradictory_rows_are_refused(void **state)
 {
     static const char *const lies[] = {
         "UPDATE modules SET function_count = 9223372036854775800",
@@ -325,7 +325,7 @@ static void findings_of_freed_memory_come_along(void **state)
 
 /* An earlier version stored a module of a program's identity without functions, before this was
  * refused. */
-static void a_false_module_is_not_taken_for_the_program(void **state)
+static void a_false_module_is_not_used_as_the_program(void **state)
 {
     lab_file *lab = *state;
     run_sql(lab->path, "PRAGMA foreign_keys = OFF; DELETE FROM functions;"
@@ -347,7 +347,7 @@ static void a_false_module_is_not_taken_for_the_program(void **state)
 }
 
 /* A database that stored such numbers before they were refused can still store new programs. */
-static void numbers_that_nobody_gave_out_do_not_bar_others(void **state)
+static void false_function_numbers_do_not_block_new_programs(void **state)
 {
     lab_file *lab = *state;
     run_sql(lab->path,
@@ -375,7 +375,7 @@ static void count(void *context, const sj_finding *finding)
     counts[finding->session_id < 3 ? finding->session_id : 0]++;
 }
 
-static void verify_goes_on_behind_a_broken_session(void **state)
+static void verify_continues_after_a_broken_session(void **state)
 {
     lab_file *lab = *state;
     unsigned counts[3] = {0};
@@ -398,7 +398,7 @@ static void verify_goes_on_behind_a_broken_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_cannot_be_so_is_refused, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(contradictory_rows_are_refused, set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_names_unknown_functions_is_refused, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
@@ -408,11 +408,11 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(findings_of_freed_memory_come_along, set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_false_module_is_not_taken_for_the_program, set_up,
+        cmocka_unit_test_setup_teardown(a_false_module_is_not_used_as_the_program, set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(numbers_that_nobody_gave_out_do_not_bar_others, set_up,
+        cmocka_unit_test_setup_teardown(false_function_numbers_do_not_block_new_programs, set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(verify_goes_on_behind_a_broken_session, set_up,
+        cmocka_unit_test_setup_teardown(verify_continues_after_a_broken_session, set_up,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

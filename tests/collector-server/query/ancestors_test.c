@@ -61,7 +61,7 @@ static int count_decoded(unsigned what, void *context, void *statement, void *te
 /* The deepest call, found by way of `calls` only. */
 #define DEEPEST "(SELECT call_id FROM calls ORDER BY depth DESC, call_id LIMIT 1)"
 
-static void a_deep_stack_is_what_the_parents_say(void **state)
+static void ancestors_of_a_deep_call_equal_its_chain_of_parents(void **state)
 {
     (void)state;
     const int64_t depth = number_of("SELECT max(depth) FROM calls");
@@ -107,7 +107,7 @@ static void each_block_of_a_deep_stack_is_decoded_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deep_stack_is_what_the_parents_say),
+        cmocka_unit_test(ancestors_of_a_deep_call_equal_its_chain_of_parents),
         cmocka_unit_test(each_block_of_a_deep_stack_is_decoded_once),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

@@ -119,7 +119,7 @@ static void compare_blocks(uint64_t seed, bool deep, seen *sums)
     block_store_free(&store);
 }
 
-static void test_both_readers_tell_the_same_rows(void **state)
+static void test_both_readers_give_the_same_rows(void **state)
 {
     (void)state;
     seen sums = {0};
@@ -134,7 +134,7 @@ static void test_both_readers_tell_the_same_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_readers_tell_the_same_rows),
+        cmocka_unit_test(test_both_readers_give_the_same_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

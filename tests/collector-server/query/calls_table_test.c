@@ -139,7 +139,7 @@ static void random_conditions_answer_like_a_full_scan(void **state)
     assert_true(rows > 1000); /* the conditions select enough rows */
 }
 
-static void groups_and_orders_are_sqlites_own(void **state)
+static void groups_and_orders_equal_those_of_sqlite(void **state)
 {
     (void)state;
     static const char *const queries[] = {
@@ -197,7 +197,7 @@ static void assert_plan(const char *sql, const char *part)
     sqlite3_free(explained);
 }
 
-static void sets_offsets_and_distinct_are_taken_where_they_can_be(void **state)
+static void sets_offsets_and_distinct_are_pushed_into_the_plan(void **state)
 {
     (void)state;
     assert_plan("SELECT count(*) FROM calls WHERE function_id IN (1003, 1004)", ":e(");
@@ -332,7 +332,7 @@ static void damage_index(const char *file, const char *index)
 
 /* SQLite's own error is not taken for a block whose events contradict each other. Such a block is
  * left out, and here no warning would name it. */
-static void a_damaged_page_ends_the_question(void **state)
+static void a_damaged_page_ends_the_query(void **state)
 {
     (void)state;
     static const char damaged[] = "calls_table_damaged.db";
@@ -419,7 +419,7 @@ static int64_t same_rows(const char *left, const char *right)
 
 #define LAST "9223372036854775807"
 
-static void functions_over_calls_are_what_joins_say(void **state)
+static void table_functions_over_calls_equal_joins(void **state)
 {
     (void)state;
     static const char outer[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth < 6 "
@@ -488,7 +488,7 @@ static void functions_over_calls_are_what_joins_say(void **state)
 }
 
 /* Only calls that were entered in the window count. */
-static void functions_over_calls_take_a_window(void **state)
+static void table_functions_over_calls_accept_a_time_window(void **state)
 {
     (void)state;
     static const char outer[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth < 6 "
@@ -544,7 +544,7 @@ static int64_t blocks_read(const sj_scan_filter *filter)
     return blocks;
 }
 
-static void overlapping_a_moment_reads_where_its_calls_began(void **state)
+static void calls_that_overlap_a_moment_need_few_blocks(void **state)
 {
     (void)state;
     const int64_t all = number_of("SELECT count(*) FROM blocks WHERE kind = 1 AND call_count > 0");
@@ -630,7 +630,7 @@ static void long_calls_come_from_outlines(void **state)
     assert_true(outlined > 100);
 }
 
-static void a_corrupt_outline_is_as_none(void **state)
+static void a_corrupt_outline_is_ignored(void **state)
 {
     (void)state;
     const int64_t all = number_of("SELECT count(*) FROM naive WHERE duration_ns > 20");
@@ -728,21 +728,21 @@ int main(void)
         cmocka_unit_test(every_call_is_one_row_with_every_column_true),
         cmocka_unit_test(counting_reads_no_columns_and_counts_all),
         cmocka_unit_test(random_conditions_answer_like_a_full_scan),
-        cmocka_unit_test(groups_and_orders_are_sqlites_own),
-        cmocka_unit_test(sets_offsets_and_distinct_are_taken_where_they_can_be),
+        cmocka_unit_test(groups_and_orders_equal_those_of_sqlite),
+        cmocka_unit_test(sets_offsets_and_distinct_are_pushed_into_the_plan),
         cmocka_unit_test(call_aggregate_equals_the_sum_of_its_calls),
         cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
-        cmocka_unit_test(a_damaged_page_ends_the_question),
+        cmocka_unit_test(a_damaged_page_ends_the_query),
         cmocka_unit_test(calls_cannot_be_written),
-        cmocka_unit_test(functions_over_calls_are_what_joins_say),
-        cmocka_unit_test(functions_over_calls_take_a_window),
-        cmocka_unit_test(overlapping_a_moment_reads_where_its_calls_began),
+        cmocka_unit_test(table_functions_over_calls_equal_joins),
+        cmocka_unit_test(table_functions_over_calls_accept_a_time_window),
+        cmocka_unit_test(calls_that_overlap_a_moment_need_few_blocks),
         cmocka_unit_test(long_calls_come_from_outlines),
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),
         cmocka_unit_test(callees_are_found_where_their_caller_runs),
         cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),
-        cmocka_unit_test(a_corrupt_outline_is_as_none), /* no outline is left after this test */
+        cmocka_unit_test(a_corrupt_outline_is_ignored), /* no outline is left after this test */
     };
     return cmocka_run_group_tests(tests, open_trace, close_naive_calls);
 }

@@ -114,7 +114,7 @@ static void equal_sets_raise_few_alarms(void **state)
 }
 
 /* The shares are what man/sojourn-diff.1 states. */
-static void ten_percent_are_found_with_ten_a_side(void **state)
+static void a_change_of_ten_percent_is_found_with_ten_sessions_a_side(void **state)
 {
     (void)state;
     static const struct {
@@ -136,7 +136,7 @@ static void ten_percent_are_found_with_ten_a_side(void **state)
     }
 }
 
-static void what_is_needed_is_what_decides(void **state)
+static void the_needed_number_of_sessions_is_enough_to_decide(void **state)
 {
     (void)state;
     static const size_t counts[] = {1, 8, 14, 27, 40};
@@ -192,7 +192,7 @@ static void intervals_agree_with_verdicts(void **state)
 }
 
 /* One function takes no time in A, so its time in B is not a multiple of that. */
-static void nothing_is_a_multiple_of_nothing(void **state)
+static void a_time_of_zero_gives_no_ratio(void **state)
 {
     (void)state;
     sj_compare *made = make(2, SIDE);
@@ -253,10 +253,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_sets_raise_few_alarms),
-        cmocka_unit_test(ten_percent_are_found_with_ten_a_side),
-        cmocka_unit_test(what_is_needed_is_what_decides),
+        cmocka_unit_test(a_change_of_ten_percent_is_found_with_ten_sessions_a_side),
+        cmocka_unit_test(the_needed_number_of_sessions_is_enough_to_decide),
         cmocka_unit_test(intervals_agree_with_verdicts),
-        cmocka_unit_test(nothing_is_a_multiple_of_nothing),
+        cmocka_unit_test(a_time_of_zero_gives_no_ratio),
         cmocka_unit_test(sets_without_calls_are_not_the_same),
         cmocka_unit_test(counts_that_never_vary_are_a_finding),
     };

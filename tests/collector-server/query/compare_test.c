@@ -266,7 +266,7 @@ static void functions_appear_and_vanish(void **state)
 }
 
 /* If a program ends by exit(), main has no call that ended. */
-static void calls_that_did_not_end_are_no_difference(void **state)
+static void calls_that_did_not_end_make_no_difference(void **state)
 {
     (void)state;
     add_runs(1, 0, 0.01);
@@ -411,7 +411,7 @@ static void sql_gives_the_same_verdicts(void **state)
 }
 
 /* Functions 3 and 6 are measured. Wall time differs between the sessions by noise only. */
-static void what_calls_cost_is_compared(void **state)
+static void cpu_time_and_memory_of_calls_are_compared(void **state)
 {
     (void)state;
     char sql[512];
@@ -467,13 +467,13 @@ int main(void)
         cmocka_unit_test(the_error_of_a_path_is_that_of_its_share),
         cmocka_unit_test(single_sessions_prove_nothing),
         cmocka_unit_test(functions_appear_and_vanish),
-        cmocka_unit_test(calls_that_did_not_end_are_no_difference),
+        cmocka_unit_test(calls_that_did_not_end_make_no_difference),
         cmocka_unit_test(sets_name_sessions),
         cmocka_unit_test(sets_are_tables),
         cmocka_unit_test(the_numbers_of_a_verdict_are_those_that_decided),
         cmocka_unit_test(sessions_that_were_not_added_up_are_refused),
         cmocka_unit_test(sql_gives_the_same_verdicts),
-        cmocka_unit_test(what_calls_cost_is_compared),
+        cmocka_unit_test(cpu_time_and_memory_of_calls_are_compared),
     };
     return cmocka_run_group_tests(tests, open_database, close_database);
 }

@@ -317,7 +317,7 @@ static void open_calls_of_folded_recursion_are_found(void **state)
     remove_recursion();
 }
 
-static void open_calls_of_paths_that_are_yet_to_be_written_are_at_no_other(void **state)
+static void open_calls_of_unwritten_paths_are_at_no_other_path(void **state)
 {
     (void)state;
     add_recursion(3, 5);
@@ -399,7 +399,7 @@ int main(void)
         cmocka_unit_test(trees_are_depth_first_and_complete),
         cmocka_unit_test(trees_count_open_calls),
         cmocka_unit_test(open_calls_of_folded_recursion_are_found),
-        cmocka_unit_test(open_calls_of_paths_that_are_yet_to_be_written_are_at_no_other),
+        cmocka_unit_test(open_calls_of_unwritten_paths_are_at_no_other_path),
         cmocka_unit_test(groups_are_complete_when_memory_is_too_small),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

@@ -146,7 +146,7 @@ static void one_search_stores_no_exits(void **state)
     sj_late_exits_close(&late);
 }
 
-static void falling_order_reads_lists_four_times_at_most(void **state)
+static void descending_order_reads_lists_at_most_four_times(void **state)
 {
     (void)state;
     sj_late_exits late = {0};
@@ -164,7 +164,7 @@ static void falling_order_reads_lists_four_times_at_most(void **state)
     free(rising);
 }
 
-static void a_bound_on_memory_changes_no_answer(void **state)
+static void a_limit_on_memory_changes_no_result(void **state)
 {
     (void)state;
     sj_late_exits late = {0};
@@ -209,8 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scan_reads_each_list_once_after_its_first_search),
         cmocka_unit_test(one_search_stores_no_exits),
-        cmocka_unit_test(falling_order_reads_lists_four_times_at_most),
-        cmocka_unit_test(a_bound_on_memory_changes_no_answer),
+        cmocka_unit_test(descending_order_reads_lists_at_most_four_times),
+        cmocka_unit_test(a_limit_on_memory_changes_no_result),
         cmocka_unit_test(lists_are_read_without_their_blocks),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

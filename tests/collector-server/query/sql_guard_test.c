@@ -224,7 +224,7 @@ static void functions_of_text_are_refused_before_they_run_long(void **state)
     assert_non_null(strstr(error.text, "malformed JSON"));
 }
 
-static void rows_beyond_the_limit_are_cut_and_said_so(void **state)
+static void rows_beyond_the_limit_are_cut_and_reported(void **state)
 {
     (void)state;
     int rows = 0;
@@ -252,7 +252,7 @@ int main(void)
         cmocka_unit_test(huge_values_are_refused),
         cmocka_unit_test(padding_beyond_the_limit_is_refused_before_it_is_written),
         cmocka_unit_test(functions_of_text_are_refused_before_they_run_long),
-        cmocka_unit_test(rows_beyond_the_limit_are_cut_and_said_so),
+        cmocka_unit_test(rows_beyond_the_limit_are_cut_and_reported),
     };
     return cmocka_run_group_tests(tests, open_guarded, close_guarded);
 }

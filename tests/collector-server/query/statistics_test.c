@@ -37,7 +37,7 @@ static void complete_separation_has_the_exact_p(void **state)
     assert_near(test_p(low, 3, high, 3), 2.0 / 20);
 }
 
-static void equal_values_prove_nothing(void **state)
+static void equal_values_have_a_p_of_1(void **state)
 {
     (void)state;
     const double same[] = {7, 7, 7, 7, 7};
@@ -98,7 +98,7 @@ static void p_values_equal_those_counted_out(void **state)
 
 /* Where both tests are possible, the approximation for large sets must be close to the exact
  * test. */
-static void large_sets_are_tested_alike(void **state)
+static void the_test_of_large_sets_agrees_with_the_exact_one(void **state)
 {
     (void)state;
     double pool[40];
@@ -211,7 +211,7 @@ static void intervals_are_those_of_the_test(void **state)
     }
 }
 
-static void sides_that_are_all_apart_decide_from_what_is_needed_on(void **state)
+static void separated_sides_decide_from_the_needed_size_on(void **state)
 {
     (void)state;
     assert_int_equal(sj_rank_needed(1, 0.05), 4);  /* 2 of 70 splits */
@@ -234,7 +234,7 @@ static double typical_of(const uint64_t *values, size_t count)
     return sj_typical_total_ns((sj_slice){bytes, size}, total, 2);
 }
 
-static void typical_time_leaves_disturbances_out(void **state)
+static void the_typical_time_ignores_outliers(void **state)
 {
     (void)state;
     const uint64_t quiet[] = {100, 101, 102, 103, 104, 105, 106, 107};
@@ -251,16 +251,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complete_separation_has_the_exact_p),
-        cmocka_unit_test(equal_values_prove_nothing),
+        cmocka_unit_test(equal_values_have_a_p_of_1),
         cmocka_unit_test(p_values_equal_those_counted_out),
-        cmocka_unit_test(large_sets_are_tested_alike),
+        cmocka_unit_test(the_test_of_large_sets_agrees_with_the_exact_one),
         cmocka_unit_test(ties_of_large_sets_are_taken_into_account),
         cmocka_unit_test(shift_is_the_median_difference),
         cmocka_unit_test(few_values_give_no_interval),
         cmocka_unit_test(holm_adjusts_for_the_number_of_tests),
         cmocka_unit_test(intervals_are_those_of_the_test),
-        cmocka_unit_test(sides_that_are_all_apart_decide_from_what_is_needed_on),
-        cmocka_unit_test(typical_time_leaves_disturbances_out),
+        cmocka_unit_test(separated_sides_decide_from_the_needed_size_on),
+        cmocka_unit_test(the_typical_time_ignores_outliers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

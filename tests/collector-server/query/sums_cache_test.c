@@ -141,7 +141,7 @@ static void recursion_counts_once_in_any_window(void **state)
     assert_true(nested > WINDOWS);
 }
 
-static void kept_sums_change_no_answer(void **state)
+static void cached_sums_change_no_result(void **state)
 {
     (void)state;
     static const size_t rooms[] = {SPACE_BYTES, SHORT_SPACE_BYTES, 1};
@@ -163,7 +163,7 @@ static void kept_sums_change_no_answer(void **state)
     }
 }
 
-static void blocks_of_kept_sums_are_not_read(void **state)
+static void blocks_of_cached_sums_are_not_read(void **state)
 {
     (void)state;
     sj_sums_cache *cache = sj_sums_cache_new(SPACE_BYTES);
@@ -192,7 +192,7 @@ static void blocks_of_kept_sums_are_not_read(void **state)
     sj_sums_cache_free(cache);
 }
 
-static void another_block_under_the_same_number_is_not_known(void **state)
+static void another_block_with_the_same_number_is_read_again(void **state)
 {
     (void)state;
     sj_sums_cache *cache = sj_sums_cache_new(SPACE_BYTES);
@@ -214,9 +214,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recursion_counts_once_in_any_window),
-        cmocka_unit_test(kept_sums_change_no_answer),
-        cmocka_unit_test(blocks_of_kept_sums_are_not_read),
-        cmocka_unit_test(another_block_under_the_same_number_is_not_known),
+        cmocka_unit_test(cached_sums_change_no_result),
+        cmocka_unit_test(blocks_of_cached_sums_are_not_read),
+        cmocka_unit_test(another_block_with_the_same_number_is_read_again),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }

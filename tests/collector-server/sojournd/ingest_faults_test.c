@@ -459,7 +459,7 @@ static void note_log(uint64_t log_at[DEVICES][FRAMES])
     }
 }
 
-static void a_power_loss_takes_nothing_acknowledged(void **state)
+static void a_power_loss_loses_nothing_acknowledged(void **state)
 {
     uint64_t log_at[DEVICES][FRAMES];
     char name[96];
@@ -510,7 +510,7 @@ static void check_truth(const char *name, const uint64_t log_at[DEVICES][FRAMES]
     lab_file_expect(&lab, "SELECT count(*) FROM sessions WHERE name = 'synthetic'", "3|\n");
 }
 
-static void what_a_lying_disk_took_back_is_counted(void **state)
+static void acknowledged_frames_that_a_lying_disk_lost_are_counted(void **state)
 {
     uint64_t log_at[DEVICES][FRAMES];
     char name[96];
@@ -533,8 +533,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_disk_loses_nothing_acknowledged),
-        cmocka_unit_test(a_power_loss_takes_nothing_acknowledged),
-        cmocka_unit_test(what_a_lying_disk_took_back_is_counted),
+        cmocka_unit_test(a_power_loss_loses_nothing_acknowledged),
+        cmocka_unit_test(acknowledged_frames_that_a_lying_disk_lost_are_counted),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -38,7 +38,7 @@ static void wrappers_are_known_in_c_cxx_and_rust(void **state)
     }
 }
 
-static void what_has_a_meaning_of_its_own_is_no_wrapper(void **state)
+static void functions_with_a_meaning_of_their_own_are_not_wrappers(void **state)
 {
     static const char *const names[] = {"",
                                         "main",
@@ -68,7 +68,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrappers_are_known_in_c_cxx_and_rust),
-        cmocka_unit_test(what_has_a_meaning_of_its_own_is_no_wrapper),
+        cmocka_unit_test(functions_with_a_meaning_of_their_own_are_not_wrappers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

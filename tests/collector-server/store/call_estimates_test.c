@@ -29,7 +29,7 @@ static sj_block make_block(void)
                       .untimed = untimed};
 }
 
-static void test_timed_calls_of_counted_functions_tell(void **state)
+static void test_timed_calls_of_counted_functions_give_the_error(void **state)
 {
     (void)state;
     sj_call_estimates *estimates = NULL;
@@ -53,7 +53,7 @@ static void test_timed_calls_of_counted_functions_tell(void **state)
 
 /* The second timed call contains a wait, so its duration is not used. One call alone has no
  * spread. */
-static void test_calls_with_a_wait_do_not_tell(void **state)
+static void test_calls_with_a_wait_are_not_used(void **state)
 {
     (void)state;
     static const sj_gap gaps[] = {{.before_event = 3, .reason = SJ_GAP_WAITED}};
@@ -72,7 +72,7 @@ static void test_calls_with_a_wait_do_not_tell(void **state)
     sj_call_estimates_free(estimates);
 }
 
-static void test_nothing_of_blocks_with_every_clock(void **state)
+static void test_blocks_without_counted_calls_have_no_estimate(void **state)
 {
     (void)state;
     sj_call_estimates *estimates = NULL;
@@ -90,7 +90,7 @@ static void test_without_samples_the_error_is_the_sum(void **state)
 }
 
 /* Calls that end in the next block count there. Functions beyond the limit are never counted. */
-static void test_key_frames_and_high_numbers(void **state)
+static void test_open_calls_and_high_function_numbers_are_counted_once(void **state)
 {
     (void)state;
     static const uint32_t high[] = {1 << 16};
@@ -121,7 +121,7 @@ static void test_key_frames_and_high_numbers(void **state)
 }
 
 /* A few bytes from a sender allocate memory for as many functions as can be counted. */
-static void test_their_memory_is_part_of_the_session_s(void **state)
+static void test_memory_of_estimates_counts_for_the_session(void **state)
 {
     (void)state;
     static const uint32_t last[] = {(1 << 16) - 1};
@@ -145,12 +145,12 @@ static void test_their_memory_is_part_of_the_session_s(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timed_calls_of_counted_functions_tell),
-        cmocka_unit_test(test_calls_with_a_wait_do_not_tell),
-        cmocka_unit_test(test_nothing_of_blocks_with_every_clock),
+        cmocka_unit_test(test_timed_calls_of_counted_functions_give_the_error),
+        cmocka_unit_test(test_calls_with_a_wait_are_not_used),
+        cmocka_unit_test(test_blocks_without_counted_calls_have_no_estimate),
         cmocka_unit_test(test_without_samples_the_error_is_the_sum),
-        cmocka_unit_test(test_key_frames_and_high_numbers),
-        cmocka_unit_test(test_their_memory_is_part_of_the_session_s),
+        cmocka_unit_test(test_open_calls_and_high_function_numbers_are_counted_once),
+        cmocka_unit_test(test_memory_of_estimates_counts_for_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void open_beside_another(const char *statement)
 }
 
 /* Tests the extended codes, too. SQLite has several for damage. */
-static void damage_is_known_by_all_of_its_codes(void **state)
+static void damage_is_recognized_by_all_of_its_codes(void **state)
 {
     (void)state;
     static const int damaged[] = {SQLITE_CORRUPT, SQLITE_CORRUPT_VTAB, SQLITE_CORRUPT_SEQUENCE,
@@ -129,7 +129,7 @@ static int watch_log(sqlite3 *database, const char **text, const struct sqlite3_
     return sqlite3_trace_v2(database, SQLITE_TRACE_STMT, hold_once, NULL);
 }
 
-static void the_log_of_a_new_file_is_waited_for(void **state)
+static void opening_waits_for_the_log_of_a_new_file(void **state)
 {
     sqlite3 *opened = NULL;
     sj_error error = {0};
@@ -145,14 +145,14 @@ static void the_log_of_a_new_file_is_waited_for(void **state)
     sqlite3_close(opened);
 }
 
-static void two_that_make_a_database_at_once_both_have_it(void **state)
+static void two_processes_can_create_a_database_at_once(void **state)
 {
     (void)state;
     open_beside_another("BEGIN IMMEDIATE");
 }
 
 /* A file that is created between two reads is not taken for another program's. */
-static void one_that_is_made_while_it_is_looked_at_is_ours(void **state)
+static void a_database_created_during_the_check_is_accepted(void **state)
 {
     static const char *const looks[] = {"SELECT count(*) FROM sqlite_schema", "PRAGMA user_version",
                                         "PRAGMA application_id"};
@@ -181,7 +181,7 @@ static void make_first_version(void)
     sqlite3_close(made);
 }
 
-static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **state)
+static void two_processes_can_migrate_a_database_at_once(void **state)
 {
     sqlite3 *opened = NULL;
     sj_error error = {0};
@@ -228,7 +228,7 @@ static void a_new_database_has_the_schema_of_one_that_was_brought_up_to_date(voi
     free(made);
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void a_device_or_directory_is_refused_as_a_database(void **state)
 {
     (void)state;
     static const char *const names[] = {"/dev/null", "/tmp", ""};
@@ -279,7 +279,7 @@ static sj_status open_as_nobody(const char *name, sj_error *error)
     return status;
 }
 
-static void a_database_that_nobody_can_write_beside_is_read(void **state)
+static void a_database_in_a_read_only_folder_is_read(void **state)
 {
     (void)state;
     char folder[] = "/tmp/database_test.XXXXXX";
@@ -433,12 +433,12 @@ static void a_killed_migration_has_done_nothing_and_is_done_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damage_is_known_by_all_of_its_codes),
-        cmocka_unit_test(a_database_that_nobody_can_write_beside_is_read),
+        cmocka_unit_test(damage_is_recognized_by_all_of_its_codes),
+        cmocka_unit_test(a_database_in_a_read_only_folder_is_read),
         cmocka_unit_test_setup_teardown(
             a_new_database_has_the_schema_of_one_that_was_brought_up_to_date, remove_file,
             remove_file),
-        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(a_device_or_directory_is_refused_as_a_database),
         cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(statements_are_compiled_once, remove_file, remove_file),
@@ -448,14 +448,14 @@ int main(void)
                                         remove_file),
         cmocka_unit_test_setup_teardown(a_killed_migration_has_done_nothing_and_is_done_again,
                                         remove_file, remove_file),
-        cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
+        cmocka_unit_test_setup_teardown(two_processes_can_create_a_database_at_once, remove_file,
                                         remove_file),
-        cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,
-                                        remove_file),
-        cmocka_unit_test_setup_teardown(the_log_of_a_new_file_is_waited_for, remove_file,
-                                        remove_file),
-        cmocka_unit_test_setup_teardown(two_that_open_one_of_an_older_version_at_once_both_have_it,
+        cmocka_unit_test_setup_teardown(a_database_created_during_the_check_is_accepted,
                                         remove_file, remove_file),
+        cmocka_unit_test_setup_teardown(opening_waits_for_the_log_of_a_new_file, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(two_processes_can_migrate_a_database_at_once, remove_file,
+                                        remove_file),
     };
     snprintf(path, sizeof(path), "database_test.%d.db", (int)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);

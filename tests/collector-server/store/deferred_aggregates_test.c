@@ -87,7 +87,7 @@ static void expect_reference(const lab_file *lab, int blocks)
     sqlite3_free(reference);
 }
 
-static void sums_are_put_off_and_closing_writes_them(void **state)
+static void aggregates_are_deferred_until_the_store_is_closed(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -99,7 +99,7 @@ static void sums_are_put_off_and_closing_writes_them(void **state)
     open_lazy(lab);
 }
 
-static void the_idle_collector_writes_them(void **state)
+static void an_idle_collector_writes_deferred_aggregates(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -109,7 +109,7 @@ static void the_idle_collector_writes_them(void **state)
     expect_reference(lab, BLOCKS);
 }
 
-static void the_end_of_a_session_writes_them(void **state)
+static void the_end_of_a_session_writes_its_aggregates(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -120,7 +120,7 @@ static void the_end_of_a_session_writes_them(void **state)
     lab_file_expect(lab, notes_sql, "7||\n"); /* one block ends the open calls */
 }
 
-static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
+static void sums_of_a_killed_collector_are_recomputed_by_the_next(void **state)
 {
     lab_file *lab = *state;
     sj_store_close(lab->store);
@@ -151,7 +151,7 @@ static void age_files(const lab_file *lab)
     assert_int_equal(utimensat(AT_FDCWD, name, long_ago, 0), 0);
 }
 
-static void a_reader_settles_a_file_that_nobody_writes(void **state)
+static void a_reader_writes_the_sums_of_a_file_without_a_writer(void **state)
 {
     lab_file *lab = *state;
     sqlite3 *reader = NULL;
@@ -268,7 +268,7 @@ static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
                     "1|0|\n2|1|\n3|0|\n");
 }
 
-static void a_session_removed_meanwhile_is_let_go(void **state)
+static void aggregates_of_a_removed_session_are_dropped(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -410,7 +410,7 @@ static const char left_sql[] =
 
 /* Frames are stored before any sum of the killed collector is recomputed, and meanwhile, although
  * the new collector is never idle. */
-static void a_busy_collector_makes_sums_good_between_frames(void **state)
+static void a_busy_collector_recomputes_sums_between_frames(void **state)
 {
     lab_file *lab = *state;
     leave_sessions(lab);
@@ -437,7 +437,7 @@ static void a_busy_collector_makes_sums_good_between_frames(void **state)
 
 /* One session has aggregates that cannot be read back. The collector still starts, and the others
  * are recomputed. */
-static void a_session_that_cannot_be_mended_harms_no_other(void **state)
+static void a_session_that_cannot_be_recomputed_harms_no_other(void **state)
 {
     lab_file *lab = *state;
     leave_sessions(lab);
@@ -482,7 +482,7 @@ static const char apart_sql[] =
 /* The call paths of one session are damaged. Its blocks are stored as before, and its aggregates
  * are written when they have been rebuilt. The aggregates of the other session, with blocks in the
  * same batches, are written. */
-static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
+static void damaged_call_paths_stop_only_the_sums_of_their_session(void **state)
 {
     lab_file *lab = *state;
     const sj_store_options at_once = {.path = lab->path};
@@ -562,7 +562,7 @@ static char *ask_paths_of_first_session(const lab_file *lab)
                              " FROM call_paths WHERE session_id = 1 ORDER BY 1");
 }
 
-static void a_session_of_too_many_call_paths_is_set_apart(void **state)
+static void deferred_sums_of_too_many_paths_equal_immediate_ones(void **state)
 {
     lab_file *late = *state;
     lab_file *prompt = NULL;
@@ -723,18 +723,18 @@ static void many_sessions_are_summed_a_few_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sums_are_put_off_and_closing_writes_them, set_up_lazy,
+        cmocka_unit_test_setup_teardown(aggregates_are_deferred_until_the_store_is_closed,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(an_idle_collector_writes_deferred_aggregates, set_up_lazy,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(the_idle_collector_writes_them, set_up_lazy,
-                                        lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
+        cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_its_aggregates, set_up_lazy,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_though_its_last_block_has_rotted,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
+        cmocka_unit_test_setup_teardown(sums_of_a_killed_collector_are_recomputed_by_the_next,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,
-                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_writes_the_sums_of_a_file_without_a_writer,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_batch_rolled_back_leaves_the_others_to_be_summed,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(another_writer_of_the_file_changes_nothing, set_up_lazy,
@@ -743,20 +743,20 @@ int main(void)
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_rots_before_it_is_summed_is_quarantined,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_removed_meanwhile_is_let_go, set_up_lazy,
+        cmocka_unit_test_setup_teardown(aggregates_of_a_removed_session_are_dropped, set_up_lazy,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_are_summed_from_their_blocks,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(many_sessions_are_summed_a_few_at_a_time, set_up_lazy,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_busy_collector_makes_sums_good_between_frames,
+        cmocka_unit_test_setup_teardown(a_busy_collector_recomputes_sums_between_frames,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_that_cannot_be_mended_harms_no_other, set_up_lazy,
-                                        lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_whose_sums_cannot_be_made_is_set_apart,
+        cmocka_unit_test_setup_teardown(a_session_that_cannot_be_recomputed_harms_no_other,
                                         set_up_lazy, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
-                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(damaged_call_paths_stop_only_the_sums_of_their_session,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(deferred_sums_of_too_many_paths_equal_immediate_ones,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test(rare_paths_are_folded_and_every_sum_stays_exact),
         cmocka_unit_test_setup_teardown(paths_are_folded_before_they_have_rows, set_up_lazy,
                                         lab_file_tear_down),

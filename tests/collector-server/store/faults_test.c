@@ -288,7 +288,7 @@ static void a_disk_that_fails_at_any_step_loses_nothing_acknowledged(void **stat
     assert_true(failed > runs * 9 / 10);
 }
 
-static void memory_that_ends_at_any_allocation_loses_nothing_acknowledged(void **state)
+static void a_failed_allocation_loses_nothing_acknowledged(void **state)
 {
     lab_file lab = {0};
     (void)state;
@@ -322,7 +322,7 @@ static void record_power_log(lab_file *lab, uint32_t delay_ms)
     assert_int_equal(sent.acknowledged, sent.batches);
 }
 
-static void power_that_goes_at_any_step_takes_nothing_acknowledged(void **state)
+static void a_power_loss_at_any_step_loses_nothing_acknowledged(void **state)
 {
     lab_file lab = {0};
     char name[96];
@@ -376,7 +376,7 @@ static void check_truth(lab_file *lab, const char *name)
     sj_store_close(lab->store);
 }
 
-static void what_a_lying_disk_took_back_is_told(void **state)
+static void acknowledged_frames_that_a_lying_disk_lost_are_reported(void **state)
 {
     lab_file lab = {0};
     char name[96];
@@ -400,9 +400,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_fails_at_any_step_loses_nothing_acknowledged),
-        cmocka_unit_test(memory_that_ends_at_any_allocation_loses_nothing_acknowledged),
-        cmocka_unit_test(power_that_goes_at_any_step_takes_nothing_acknowledged),
-        cmocka_unit_test(what_a_lying_disk_took_back_is_told),
+        cmocka_unit_test(a_failed_allocation_loses_nothing_acknowledged),
+        cmocka_unit_test(a_power_loss_at_any_step_loses_nothing_acknowledged),
+        cmocka_unit_test(acknowledged_frames_that_a_lying_disk_lost_are_reported),
     };
     return cmocka_run_group_tests(tests, make_frames, free_frames);
 }

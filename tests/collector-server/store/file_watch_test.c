@@ -107,7 +107,7 @@ static void expect_overwritten(lab_file *lab)
     assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
 }
 
-static void a_truncated_file_takes_nothing(void **state)
+static void a_truncated_file_accepts_no_commit(void **state)
 {
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -122,7 +122,7 @@ static void a_truncated_file_takes_nothing(void **state)
 
 /* Copies a copy over the file with `cp`. Then the copy's log and the next checkpoint may change the
  * file. */
-static void an_older_copy_over_the_file_takes_nothing(void **state)
+static void an_older_copy_over_the_file_accepts_no_commit(void **state)
 {
     lab_file *lab = *state;
     char copy[96];
@@ -141,7 +141,7 @@ static void an_older_copy_over_the_file_takes_nothing(void **state)
     unlink(copy);
 }
 
-static void another_database_over_the_file_takes_nothing(void **state)
+static void another_database_over_the_file_accepts_no_commit(void **state)
 {
     lab_file *lab = *state;
     lab_file other = {.error = {0}};
@@ -162,7 +162,7 @@ static void another_database_over_the_file_takes_nothing(void **state)
 }
 
 /* Header and size are the same, so the first bytes alone do not suffice after a checkpoint. */
-static void an_older_copy_shows_behind_a_checkpoint(void **state)
+static void an_older_copy_is_noticed_after_a_checkpoint(void **state)
 {
     lab_file *lab = *state;
     sj_error error = {0};
@@ -322,10 +322,10 @@ static void a_damaged_database_refuses_the_batch_and_no_frame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_truncated_file_takes_nothing),
-        CASE(an_older_copy_over_the_file_takes_nothing),
-        CASE(another_database_over_the_file_takes_nothing),
-        CASE(an_older_copy_shows_behind_a_checkpoint),
+        CASE(a_truncated_file_accepts_no_commit),
+        CASE(an_older_copy_over_the_file_accepts_no_commit),
+        CASE(another_database_over_the_file_accepts_no_commit),
+        CASE(an_older_copy_is_noticed_after_a_checkpoint),
         CASE(sqlites_own_writing_is_no_overwriting),
         CASE(checkpoints_that_fail_are_no_overwriting),
         CASE(closing_leaves_a_file_that_was_overwritten_alone),

@@ -217,7 +217,7 @@ static void a_truncated_file_keeps_its_log(void **state)
 }
 
 /* The note beside the log is missing, too, as it is for the log of another program. */
-static void another_file_is_not_changed(void **state)
+static void a_file_of_another_program_is_not_changed(void **state)
 {
     static const char text[] = "This is a letter, and a long one: it has more than one hundred "
                                "bytes, so that all of what would be a header is here.\n";
@@ -312,7 +312,7 @@ static void the_log_of_a_killed_collector_is_read(void **state)
 }
 
 /* No file is left behind when the last connection closes. */
-static void the_note_goes_with_the_log(void **state)
+static void the_note_is_removed_with_the_log(void **state)
 {
     lab_file *lab = *state;
     char base[96];
@@ -332,10 +332,10 @@ int main(void)
         CASE(an_older_copy_is_opened_as_it_was_copied),
         CASE(a_copy_of_the_state_that_the_log_began_with_is_its_own),
         CASE(a_truncated_file_keeps_its_log),
-        CASE(another_file_is_not_changed),
+        CASE(a_file_of_another_program_is_not_changed),
         CASE(the_log_of_a_running_collector_stays),
         CASE(the_log_of_a_killed_collector_is_read),
-        CASE(the_note_goes_with_the_log),
+        CASE(the_note_is_removed_with_the_log),
     };
     return cmocka_run_group_tests_name("store.foreign_log", tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void a_hole_is_a_gap_until_its_block_comes(void **state)
     free_blocks(&sent);
 }
 
-static void holes_and_what_lies_in_none_are_told_apart(void **state)
+static void missing_blocks_are_counted_by_their_position(void **state)
 {
     lab_file *lab = *state;
     sent_blocks sent;
@@ -128,7 +128,7 @@ static void holes_and_what_lies_in_none_are_told_apart(void **state)
     free_blocks(&sent);
 }
 
-static void what_the_device_counted_as_lost_is_not_missing(void **state)
+static void calls_that_the_device_counted_as_lost_are_not_missing(void **state)
 {
     lab_file *lab = *state;
     sent_blocks sent;
@@ -152,7 +152,7 @@ static void what_the_device_counted_as_lost_is_not_missing(void **state)
     free_blocks(&sent);
 }
 
-static void losses_within_the_blocks_are_told_once(void **state)
+static void losses_within_the_blocks_are_counted_once(void **state)
 {
     lab_file *lab = *state;
     sent_blocks sent;
@@ -231,14 +231,14 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_hole_is_a_gap_until_its_block_comes, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(holes_and_what_lies_in_none_are_told_apart, lab_file_set_up,
-                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(missing_blocks_are_counted_by_their_position,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(
             a_silent_session_ends_and_goes_on_when_its_device_comes_back, lab_file_set_up,
             lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(what_the_device_counted_as_lost_is_not_missing,
+        cmocka_unit_test_setup_teardown(calls_that_the_device_counted_as_lost_are_not_missing,
                                         lab_file_set_up, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(losses_within_the_blocks_are_told_once, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(losses_within_the_blocks_are_counted_once, lab_file_set_up,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static void check(sj_owner_event *events, size_t count, const int *partners)
     }
 }
 
-static void test_surest_first(void **state)
+static void test_the_surest_pairs_are_made_first(void **state)
 {
     (void)state;
     sj_owner_event events[EVENTS] = {
@@ -26,7 +26,7 @@ static void test_surest_first(void **state)
     check(events, EVENTS, (const int[]){5, 4, 3, 2, 1, 0});
 }
 
-static void test_left_over(void **state)
+static void test_events_without_a_partner_stay_single(void **state)
 {
     (void)state;
     sj_owner_event released[] = {{"allocation", "main", 0},
@@ -41,7 +41,7 @@ static void test_left_over(void **state)
     check(scopes, 3, (const int[]){2, -1, 0});
 }
 
-static void test_order(void **state)
+static void test_a_later_event_cancels_no_earlier_one(void **state)
 {
     (void)state;
     /* A later event does not cancel an earlier one. */
@@ -52,8 +52,8 @@ static void test_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_surest_first),
-                                       cmocka_unit_test(test_left_over),
-                                       cmocka_unit_test(test_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_surest_pairs_are_made_first),
+                                       cmocka_unit_test(test_events_without_a_partner_stay_single),
+                                       cmocka_unit_test(test_a_later_event_cancels_no_earlier_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

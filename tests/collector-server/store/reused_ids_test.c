@@ -90,7 +90,7 @@ static void streams_of_a_refused_profile_are_forgotten(void **state)
 }
 
 /* The writer has the session in memory, including sums that it has not written. */
-static void a_session_that_others_removed_is_forgotten(void **state)
+static void a_session_that_another_process_removed_is_forgotten(void **state)
 {
     lab_file *lab = *state;
     const sj_store_options options = {.path = lab->path, .aggregates_delay_ms = 3600000};
@@ -124,7 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(streams_of_a_refused_profile_are_forgotten, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_session_that_others_removed_is_forgotten, set_up,
+        cmocka_unit_test_setup_teardown(a_session_that_another_process_removed_is_forgotten, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

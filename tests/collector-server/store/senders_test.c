@@ -65,7 +65,7 @@ static void check_refused(lab_file *lab, const sj_sender *thief, int already)
     lab_file_expect(lab, "SELECT sum(frames) FROM refused_frames", refusals);
 }
 
-static void a_session_is_its_devices(void **state)
+static void only_the_own_device_sends_for_a_session(void **state)
 {
     lab_file *lab = *state;
     bool duplicate;
@@ -85,7 +85,7 @@ static void a_session_is_its_devices(void **state)
     lab_file_expect(lab, "SELECT hex(substr(sender_uuid, 1, 2)) FROM refused_frames", "D063|\n");
 }
 
-static void without_tokens_its_secret_decides(void **state)
+static void a_session_without_tokens_is_protected_by_its_secret(void **state)
 {
     lab_file *lab = *state;
     bool duplicate;
@@ -104,7 +104,7 @@ static void without_tokens_its_secret_decides(void **state)
     lab_file_commit(lab);
 }
 
-static void a_session_without_secret_is_its_devices(void **state)
+static void a_session_without_secret_accepts_its_device(void **state)
 {
     lab_file *lab = *state;
     bool duplicate;
@@ -117,7 +117,7 @@ static void a_session_without_secret_is_its_devices(void **state)
     lab_file_commit(lab);
 }
 
-static void a_device_speaks_of_itself_only(void **state)
+static void a_device_announces_only_itself(void **state)
 {
     lab_file *lab = *state;
     bool duplicate;
@@ -205,10 +205,10 @@ static void the_quarantine_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_session_is_its_devices),
-        CASE(without_tokens_its_secret_decides),
-        CASE(a_session_without_secret_is_its_devices),
-        CASE(a_device_speaks_of_itself_only),
+        CASE(only_the_own_device_sends_for_a_session),
+        CASE(a_session_without_tokens_is_protected_by_its_secret),
+        CASE(a_session_without_secret_accepts_its_device),
+        CASE(a_device_announces_only_itself),
         CASE(events_that_are_cut_anew_are_duplicates),
         CASE(other_events_in_a_stored_range_are_quarantined),
         CASE(the_quarantine_is_bounded),

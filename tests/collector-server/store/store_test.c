@@ -245,7 +245,7 @@ static void rewind_maker(frame_maker *maker, const frame_maker *before)
 }
 
 /* The events are the same, but their numbers differ, because the loss lies between others. */
-static void a_repeat_with_its_loss_elsewhere_is_set_apart(void **state)
+static void a_repeat_with_its_loss_elsewhere_is_not_a_duplicate(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -268,7 +268,7 @@ static void a_repeat_with_its_loss_elsewhere_is_set_apart(void **state)
     lab_file_commit(lab);
 }
 
-static void liars_are_refused_and_the_batch_goes_on(void **state)
+static void inconsistent_frames_are_refused_without_ending_the_batch(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -479,7 +479,7 @@ static void blocks_that_overlap_are_not_counted_twice(void **state)
     frame_maker_deinit(&other);
 }
 
-static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
+static void a_full_store_refuses_blocks_but_recognizes_duplicates(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -558,7 +558,7 @@ static void a_write_that_fails_leaves_whole_batches(void **state)
 }
 
 /* SQLite creates the log beside the file, not beside the link to it. */
-static void what_a_link_leads_to_has_to_be_in_place(void **state)
+static void the_target_of_a_link_has_to_be_in_place(void **state)
 {
     lab_file *lab = *state;
     lab_file real = {.error = {0}};
@@ -592,7 +592,7 @@ static void what_a_link_leads_to_has_to_be_in_place(void **state)
 
 /* The file is removed or replaced by another: commits to it would be lost at the end of the
  * process. */
-static void a_file_that_is_not_in_place_takes_nothing(void **state)
+static void a_moved_database_accepts_no_commit(void **state)
 {
     lab_file *lab = *state;
     char away[96];
@@ -672,7 +672,7 @@ static void a_small_recording_is_a_small_file(void **state)
     sqlite3_free(after);
 }
 
-static void the_file_has_the_promised_shape(void **state)
+static void a_new_database_has_the_promised_settings(void **state)
 {
     lab_file *lab = *state;
     lab_file_expect(lab, "PRAGMA page_size", "16384|\n");
@@ -746,9 +746,9 @@ int main(void)
             lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_rolled_back_batch_leaves_nothing, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
-                                        lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_repeat_with_its_loss_elsewhere_is_set_apart,
+        cmocka_unit_test_setup_teardown(inconsistent_frames_are_refused_without_ending_the_batch,
+                                        lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_repeat_with_its_loss_elsewhere_is_not_a_duplicate,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
                                         lab_file_set_up, lab_file_tear_down),
@@ -760,19 +760,19 @@ int main(void)
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(blocks_that_overlap_are_not_counted_twice, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
+        cmocka_unit_test_setup_teardown(a_full_store_refuses_blocks_but_recognizes_duplicates,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(what_a_link_leads_to_has_to_be_in_place, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(the_target_of_a_link_has_to_be_in_place, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_file_that_is_not_in_place_takes_nothing, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(a_moved_database_accepts_no_commit, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(foreign_and_newer_databases_are_refused, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_small_recording_is_a_small_file, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(the_file_has_the_promised_shape, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(a_new_database_has_the_promised_settings, lab_file_set_up,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void a_sound_file_gives_no_findings(void **state)
     assert_int_equal(verified.bad_blocks + verified.other + verified.freed_blocks, 0);
 }
 
-static void rotten_blocks_are_named_and_marked_and_let_free_when_whole(void **state)
+static void rotten_blocks_are_quarantined_until_they_are_whole(void **state)
 {
     lab_file *lab = *state;
     told all;
@@ -138,7 +138,7 @@ static void look_for_temporary_file(void *context, const sj_finding *finding)
 }
 
 /* Sums that are recomputed beside the stored ones may exceed the memory. */
-static void what_is_recomputed_lies_in_a_file(void **state)
+static void verify_recomputes_sums_in_a_temporary_file(void **state)
 {
     lab_file *lab = *state;
     bool is_in_file = false;
@@ -226,7 +226,7 @@ static void equally_long_calls_may_be_kept_in_any_order(void **state)
 }
 
 /* Queries leave out a block whose stack they cannot read, so `verify` names it, too. */
-static void a_block_is_as_sound_as_its_stack(void **state)
+static void a_block_with_a_bad_stack_is_reported(void **state)
 {
     lab_file *lab = *state;
     told all;
@@ -299,7 +299,7 @@ static void every_damaged_byte_of_a_block_is_found(void **state)
     }
 }
 
-static void wrong_sums_are_reported_and_made_anew(void **state)
+static void wrong_sums_are_reported_and_recomputed(void **state)
 {
     lab_file *lab = *state;
     told all;
@@ -351,7 +351,7 @@ static void sums_without_a_rotten_block_are_sound_again(void **state)
     assert_int_equal(verified.other, 0);
 }
 
-static void what_cannot_be_made_anew_is_left_alone(void **state)
+static void aggregates_that_cannot_be_recomputed_are_left_alone(void **state)
 {
     lab_file *lab = *state;
     char *before = lab_file_ask(lab, rows_sql);
@@ -444,28 +444,28 @@ int main(void)
                                         set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_sound_file_gives_no_findings, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(rotten_blocks_are_named_and_marked_and_let_free_when_whole,
+        cmocka_unit_test_setup_teardown(rotten_blocks_are_quarantined_until_they_are_whole,
                                         set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(altered_times_and_calls_are_found, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(equally_long_calls_may_be_kept_in_any_order, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(what_is_recomputed_lies_in_a_file, set_up_blocks,
+        cmocka_unit_test_setup_teardown(verify_recomputes_sums_in_a_temporary_file, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(a_block_is_as_sound_as_its_stack, set_up_blocks,
+        cmocka_unit_test_setup_teardown(a_block_with_a_bad_stack_is_reported, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_row_that_differs_from_its_block_is_named, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_block_is_found, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_sums_are_reported_and_made_anew, set_up_blocks,
+        cmocka_unit_test_setup_teardown(wrong_sums_are_reported_and_recomputed, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(missing_timelines_and_slow_calls_are_found_and_made_again,
                                         set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sums_without_a_rotten_block_are_sound_again, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_made_anew_is_left_alone, set_up_blocks,
-                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(aggregates_that_cannot_be_recomputed_are_left_alone,
+                                        set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(damaged_pages_are_reported, set_up_blocks,
                                         lab_file_tear_down),
     };

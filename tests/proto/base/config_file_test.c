@@ -20,7 +20,7 @@ static void write_file(const char *text, size_t bytes)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_lines_come_before_the_command_line(void **state)
+static void test_lines_of_the_file_precede_the_command_line(void **state)
 {
     static const char text[] = "# a comment\n\n  listen = tcp://a \r\nopen\nlisten=b = c";
     char *given[] = {"sojournd", "--open", "--config", path, "--listen", "d", NULL};
@@ -46,7 +46,7 @@ static void test_lines_come_before_the_command_line(void **state)
     sj_config_file_deinit(&config);
 }
 
-static void test_without_a_file(void **state)
+static void test_arguments_without_a_config_file_stay(void **state)
 {
     char *given[] = {"sojournd", "--open", "--", "--config", NULL};
     sj_config_file config;
@@ -87,7 +87,7 @@ static void test_wrong_lines_are_named(void **state)
     check_refused(big, sizeof(big), SJ_ELIMIT, "has more than 65536 bytes");
 }
 
-static void test_no_file(void **state)
+static void test_a_missing_config_file_is_an_error(void **state)
 {
     char *missing[] = {"sojournd", "--config", "/nowhere/at all", NULL};
     char *nothing[] = {"sojournd", "--config", NULL};
@@ -144,8 +144,10 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines_come_before_the_command_line),
-        cmocka_unit_test(test_without_a_file), cmocka_unit_test(test_wrong_lines_are_named),
-        cmocka_unit_test(test_no_file), cmocka_unit_test(test_printed_file_is_read_again)};
+        cmocka_unit_test(test_lines_of_the_file_precede_the_command_line),
+        cmocka_unit_test(test_arguments_without_a_config_file_stay),
+        cmocka_unit_test(test_wrong_lines_are_named),
+        cmocka_unit_test(test_a_missing_config_file_is_an_error),
+        cmocka_unit_test(test_printed_file_is_read_again)};
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

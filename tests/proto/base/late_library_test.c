@@ -10,7 +10,7 @@ typedef struct functions {
 
 static const sj_late_symbol cosine = {"cos", offsetof(functions, cosine)};
 
-static void test_loaded(void **state)
+static void test_functions_of_a_library_are_loaded(void **state)
 {
     (void)state;
     const sj_late_symbol symbols[] = {cosine, {"sin", offsetof(functions, sine)}};
@@ -22,7 +22,7 @@ static void test_loaded(void **state)
     }
 }
 
-static void test_missing(void **state)
+static void test_a_missing_library_or_function_is_named(void **state)
 {
     (void)state;
     const sj_late_symbol symbols[] = {cosine, {"no_such_function", offsetof(functions, sine)}};
@@ -37,7 +37,8 @@ static void test_missing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loaded),
-                                       cmocka_unit_test(test_missing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions_of_a_library_are_loaded),
+        cmocka_unit_test(test_a_missing_library_or_function_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

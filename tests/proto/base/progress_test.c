@@ -52,7 +52,7 @@ static void test_parts_are_counted_up_to_the_end(void **unused)
     assert_int_equal(shown, 4);
 }
 
-static void test_what_is_reached_may_jump_or_stay(void **unused)
+static void test_progress_may_jump_or_stay(void **unused)
 {
     (void)unused;
     const sj_progress_work work = sj_progress_begin(100);
@@ -65,7 +65,7 @@ static void test_what_is_reached_may_jump_or_stay(void **unused)
     sj_progress_end(work);
 }
 
-static void test_work_within_work_is_not_counted_and_hides_the_total(void **unused)
+static void test_inner_work_hides_the_total_of_the_outer_work(void **unused)
 {
     (void)unused;
     const sj_progress_work outer = sj_progress_begin(10);
@@ -79,7 +79,7 @@ static void test_work_within_work_is_not_counted_and_hides_the_total(void **unus
     assert_true(last.has_ended);
 }
 
-static void test_works_of_a_list_are_counted_in_their_share(void **unused)
+static void test_a_step_of_a_list_is_divided_by_its_inner_list(void **unused)
 {
     (void)unused;
     const sj_progress_work list = sj_progress_begin_list(4);
@@ -101,7 +101,7 @@ static void test_works_of_a_list_are_counted_in_their_share(void **unused)
     assert_true(last.has_ended);
 }
 
-static void test_the_outer_work_may_end_first(void **unused)
+static void test_outer_work_may_end_before_inner_work(void **unused)
 {
     (void)unused;
     const sj_progress_work first = sj_progress_begin(2);
@@ -114,7 +114,7 @@ static void test_the_outer_work_may_end_first(void **unused)
     assert_true(last.has_ended);
 }
 
-static void test_deep_work_does_no_harm(void **unused)
+static void test_deeply_nested_work_ends(void **unused)
 {
     sj_progress_work works[20];
     (void)unused;
@@ -128,7 +128,7 @@ static void test_deep_work_does_no_harm(void **unused)
     assert_true(last.has_ended);
 }
 
-static void test_nothing_is_shown_that_nobody_watches(void **unused)
+static void test_progress_without_a_watcher_is_not_shown(void **unused)
 {
     (void)unused;
     sj_progress_watch(NULL);
@@ -140,7 +140,7 @@ static void test_nothing_is_shown_that_nobody_watches(void **unused)
     assert_int_equal(shown, 0);
 }
 
-static void *end_it(void *held)
+static void *end_work_of_another_thread(void *held)
 {
     const sj_progress_work *work = held;
     sj_progress_watch(note);
@@ -162,7 +162,7 @@ static void test_work_that_ends_in_another_thread_is_not_counted_there(void **un
     pthread_t thread;
     (void)unused;
     sj_progress_work work = sj_progress_begin(2);
-    assert_int_equal(pthread_create(&thread, NULL, end_it, &work), 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_work_of_another_thread, &work), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     sj_progress_watch(note); /* the next command of this thread */
     work = sj_progress_begin(2);
@@ -176,14 +176,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_parts_are_counted_up_to_the_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_reached_may_jump_or_stay, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_work_within_work_is_not_counted_and_hides_the_total,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_works_of_a_list_are_counted_in_their_share, set_up,
+        cmocka_unit_test_setup_teardown(test_progress_may_jump_or_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_inner_work_hides_the_total_of_the_outer_work, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_the_outer_work_may_end_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_deep_work_does_no_harm, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_nothing_is_shown_that_nobody_watches, set_up,
+        cmocka_unit_test_setup_teardown(test_a_step_of_a_list_is_divided_by_its_inner_list, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_outer_work_may_end_before_inner_work, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_deeply_nested_work_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_progress_without_a_watcher_is_not_shown, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_work_that_ends_in_another_thread_is_not_counted_there,
                                         set_up, tear_down),

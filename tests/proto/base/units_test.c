@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-static void durations_have_one_meaning(void **state)
+static void durations_are_parsed_in_all_their_units(void **state)
 {
     static const struct {
         const char *text;
@@ -28,7 +28,7 @@ static void durations_have_one_meaning(void **state)
     }
 }
 
-static void what_is_no_duration_is_refused(void **state)
+static void malformed_durations_are_refused(void **state)
 {
     static const char *const texts[] = {"",      "s",   "-1s",       "+1s",          "1e3s",
                                         "0x10s", "1 s", "5 parsecs", ".5s",          "1.2.3s",
@@ -41,7 +41,7 @@ static void what_is_no_duration_is_refused(void **state)
     }
 }
 
-static void sizes_are_bytes_and_units_of_1024(void **state)
+static void sizes_are_parsed_in_units_of_1024(void **state)
 {
     static const struct {
         const char *text;
@@ -61,7 +61,7 @@ static void sizes_are_bytes_and_units_of_1024(void **state)
     }
 }
 
-static void what_is_no_size_is_refused(void **state)
+static void malformed_sizes_are_refused(void **state)
 {
     static const char *const texts[] = {"",    "M",   "-1", "1.5G",     "1MB",
                                         "1 M", "0x1", "1P", "9999999T", "18446744073709551616"};
@@ -73,7 +73,7 @@ static void what_is_no_size_is_refused(void **state)
     }
 }
 
-static void numbers_of_things_have_their_plural(void **state)
+static void counted_nouns_have_the_right_plural(void **state)
 {
     (void)state;
     assert_string_equal(SJ_COUNTED(1, "thread"), "1 thread");
@@ -89,11 +89,11 @@ static void numbers_of_things_have_their_plural(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_have_one_meaning),
-        cmocka_unit_test(what_is_no_duration_is_refused),
-        cmocka_unit_test(sizes_are_bytes_and_units_of_1024),
-        cmocka_unit_test(what_is_no_size_is_refused),
-        cmocka_unit_test(numbers_of_things_have_their_plural),
+        cmocka_unit_test(durations_are_parsed_in_all_their_units),
+        cmocka_unit_test(malformed_durations_are_refused),
+        cmocka_unit_test(sizes_are_parsed_in_units_of_1024),
+        cmocka_unit_test(malformed_sizes_are_refused),
+        cmocka_unit_test(counted_nouns_have_the_right_plural),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void check_accepted(const sj_block *block)
     }
 }
 
-static void any_changed_byte_with_a_fitting_crc_does_no_harm(void **state)
+static void changed_bytes_with_a_valid_crc_do_no_harm(void **state)
 {
     damaged_block *sample = *state;
     static const uint8_t flips[] = {0x01, 0x02, 0x10, 0x40, 0x80, 0xff};
@@ -175,7 +175,7 @@ static void an_unknown_column_is_skipped(void **state)
     check_accepted(&block);
 }
 
-static void a_block_of_another_version_is_reported_apart(void **state)
+static void a_block_of_another_version_has_its_own_status(void **state)
 {
     damaged_block *sample = *state;
     make_sample(sample, 4, 100);
@@ -206,9 +206,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CORRUPT_TEST(every_changed_bit_is_noticed),
         CORRUPT_TEST(every_cut_is_refused),
-        CORRUPT_TEST(any_changed_byte_with_a_fitting_crc_does_no_harm),
+        CORRUPT_TEST(changed_bytes_with_a_valid_crc_do_no_harm),
         CORRUPT_TEST(an_unknown_column_is_skipped),
-        CORRUPT_TEST(a_block_of_another_version_is_reported_apart),
+        CORRUPT_TEST(a_block_of_another_version_has_its_own_status),
         CORRUPT_TEST(a_column_that_claims_to_be_huge_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

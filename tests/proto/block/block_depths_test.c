@@ -39,7 +39,7 @@ static void assert_same(const uint16_t *symbols, size_t count, uint32_t open)
     assert_memory_equal(&wide_depths, &expected, sizeof(expected));
 }
 
-static void test_every_pattern_of_eight(void **state)
+static void test_every_pattern_of_eight_symbols_is_measured(void **state)
 {
     (void)state;
     for (unsigned pattern = 0; pattern < 256; pattern++) {
@@ -55,7 +55,7 @@ static void test_every_pattern_of_eight(void **state)
 }
 
 /* After the first ENTER, pieces of 16 symbols are measured eight at a time. */
-static void test_every_pattern_of_eight_within_a_piece(void **state)
+static void test_every_pattern_within_a_piece_is_measured(void **state)
 {
     (void)state;
     for (unsigned pattern = 0; pattern < 256; pattern++) {
@@ -74,7 +74,7 @@ static void test_every_pattern_of_eight_within_a_piece(void **state)
     }
 }
 
-static void test_random_symbols_of_any_value(void **state)
+static void test_random_symbols_are_measured(void **state)
 {
     (void)state;
     uint64_t random = 88172645463325252U;
@@ -104,7 +104,7 @@ static void fill_waves(int deepest)
     }
 }
 
-static void test_steps_are_cut_where_the_stream_has_them(void **state)
+static void test_steps_begin_at_multiples_of_the_step_size(void **state)
 {
     (void)state;
     const size_t every = (size_t)1 << SJ_BLOCK_STEP_BITS;
@@ -135,7 +135,7 @@ static void test_steps_are_cut_where_the_stream_has_them(void **state)
 }
 
 /* Within one or several pieces, depths are computed in 16 bits. */
-static void test_depths_of_more_than_sixteen_bits(void **state)
+static void test_depths_beyond_sixteen_bits_are_measured(void **state)
 {
     (void)state;
     const size_t count = sizeof(many) / sizeof(many[0]);
@@ -151,7 +151,7 @@ static void test_depths_of_more_than_sixteen_bits(void **state)
     }
 }
 
-static void test_nothing_is_measured_behind_a_leave_without_a_call(void **state)
+static void test_measuring_ends_at_a_leave_without_a_call(void **state)
 {
     (void)state;
     fill_waves(300);
@@ -167,12 +167,12 @@ static void test_nothing_is_measured_behind_a_leave_without_a_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pattern_of_eight),
-        cmocka_unit_test(test_every_pattern_of_eight_within_a_piece),
-        cmocka_unit_test(test_random_symbols_of_any_value),
-        cmocka_unit_test(test_steps_are_cut_where_the_stream_has_them),
-        cmocka_unit_test(test_depths_of_more_than_sixteen_bits),
-        cmocka_unit_test(test_nothing_is_measured_behind_a_leave_without_a_call),
+        cmocka_unit_test(test_every_pattern_of_eight_symbols_is_measured),
+        cmocka_unit_test(test_every_pattern_within_a_piece_is_measured),
+        cmocka_unit_test(test_random_symbols_are_measured),
+        cmocka_unit_test(test_steps_begin_at_multiples_of_the_step_size),
+        cmocka_unit_test(test_depths_beyond_sixteen_bits_are_measured),
+        cmocka_unit_test(test_measuring_ends_at_a_leave_without_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static const stream_shape shape = {.seed = 3,
         }                                                                                          \
     } while (0)
 
-static void each_allocation_may_fail(void **state)
+static void any_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sj_block_encoder *encoder = NULL;
@@ -125,7 +125,7 @@ static void a_failed_new_gives_null_and_free_takes_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(any_failed_allocation_is_reported),
         cmocka_unit_test(a_failed_new_gives_null_and_free_takes_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

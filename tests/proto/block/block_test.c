@@ -128,7 +128,7 @@ static void the_largest_block_round_trips(void **state)
                                        .gaps = SJ_BLOCK_MAX_GAPS});
 }
 
-static void more_functions_than_16_bits_tell_round_trip(void **state)
+static void more_functions_than_fit_in_16_bits_round_trip(void **state)
 {
     round_trip(*state, &(stream_shape){.seed = 9,
                                        .events = SJ_BLOCK_MAX_EVENTS,
@@ -240,7 +240,7 @@ static void long_gaps_anywhere_among_eight_round_trip(void **state)
 
 /* A stream that is encoded after other streams gives the same bytes: no state leaks from block to
  * block. */
-static void a_used_encoder_and_decoder_do_as_fresh_ones_do(void **state)
+static void a_reused_codec_gives_the_same_bytes_as_a_new_one(void **state)
 {
     const stream_shape shape = {.seed = 4,
                                 .events = 3000,
@@ -321,7 +321,7 @@ static size_t size_of_recursion(codec_pair *codec, uint32_t depth)
     return codec->size;
 }
 
-static void a_deep_regular_recursion_costs_about_nothing(void **state)
+static void a_deep_regular_recursion_takes_few_bytes(void **state)
 {
     assert_true(size_of_recursion(*state, 4000) <= size_of_recursion(*state, 4) + 16);
 }
@@ -353,7 +353,7 @@ static void a_stack_block_round_trips(void **state)
     stream_free(&input);
 }
 
-static void an_empty_block_tells_the_time_of_its_flush(void **state)
+static void an_empty_block_keeps_its_times_and_losses(void **state)
 {
     const sj_gap gap = {
         .reason = SJ_GAP_RING_FULL, .calls = 5, .events = 9, .start_ticks = 10, .end_ticks = 90};
@@ -396,7 +396,7 @@ static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **s
     refuse(*state, &input);
 }
 
-static void tail_calls_of_what_is_no_entry_are_refused(void **state)
+static void tail_calls_that_match_no_exit_are_refused(void **state)
 {
     sj_event events[] = {{100, 1, 0}, {126, 2, 1}, {152, 0, 0}, {152, 3, 2}};
     sj_stack_frame frame = {.start_ticks = 50, .jumped_ticks = 60, .function = 9};
@@ -443,7 +443,7 @@ static void counts_over_the_limits_are_refused(void **state)
                      SJ_EINVAL);
 }
 
-static void endings_that_name_no_leave_or_are_out_of_order_are_refused(void **state)
+static void endings_without_a_leave_or_out_of_order_are_refused(void **state)
 {
     const sj_event events[] = {{100, 1, 0}, {126, 2, 0}, {152, 0, 0}, {152, 0, 0}};
     sj_block_ending endings[] = {{2, SJ_ENDING_UNWOUND}, {3, SJ_ENDING_TRUNCATED}};
@@ -606,21 +606,21 @@ int main(void)
         BLOCK_TEST(streams_of_every_small_size_round_trip),
         BLOCK_TEST(random_streams_round_trip),
         BLOCK_TEST(the_largest_block_round_trips),
-        BLOCK_TEST(more_functions_than_16_bits_tell_round_trip),
+        BLOCK_TEST(more_functions_than_fit_in_16_bits_round_trip),
         BLOCK_TEST(the_symbols_widen_exactly_at_the_limit),
         BLOCK_TEST(function_ids_that_share_a_slot_round_trip),
         BLOCK_TEST(a_step_that_does_not_divide_all_gaps_becomes_1),
         BLOCK_TEST(gaps_at_the_edges_of_32_and_64_bits_round_trip),
         BLOCK_TEST(long_gaps_anywhere_among_eight_round_trip),
-        BLOCK_TEST(a_used_encoder_and_decoder_do_as_fresh_ones_do),
+        BLOCK_TEST(a_reused_codec_gives_the_same_bytes_as_a_new_one),
         BLOCK_TEST(tables_survive_the_wrap_of_their_epoch),
-        BLOCK_TEST(a_deep_regular_recursion_costs_about_nothing),
+        BLOCK_TEST(a_deep_regular_recursion_takes_few_bytes),
         BLOCK_TEST(a_stack_block_round_trips),
-        BLOCK_TEST(an_empty_block_tells_the_time_of_its_flush),
+        BLOCK_TEST(an_empty_block_keeps_its_times_and_losses),
         BLOCK_TEST(events_that_are_not_balanced_or_go_back_in_time_are_refused),
-        BLOCK_TEST(tail_calls_of_what_is_no_entry_are_refused),
+        BLOCK_TEST(tail_calls_that_match_no_exit_are_refused),
         BLOCK_TEST(counts_over_the_limits_are_refused),
-        BLOCK_TEST(endings_that_name_no_leave_or_are_out_of_order_are_refused),
+        BLOCK_TEST(endings_without_a_leave_or_out_of_order_are_refused),
         BLOCK_TEST(gaps_that_contradict_themselves_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

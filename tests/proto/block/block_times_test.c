@@ -142,7 +142,7 @@ static void time_that_goes_back_is_refused_at_any_place(void **state)
 
 /* Time is nearly 2^64 at event 1 and overflows before event `place`, by a short gap. The last time
  * is later than the first one, but a decoder would refuse the block. */
-static void time_that_begins_anew_is_refused_at_any_place(void **state)
+static void time_that_overflows_is_refused_at_any_place(void **state)
 {
     timed_block *made = *state;
     const uint32_t steps[] = {1, 26, 300};
@@ -168,7 +168,7 @@ int main(void)
         TIMES_TEST(a_long_gap_at_any_place_round_trips),
         TIMES_TEST(a_gap_that_is_no_multiple_of_the_step_is_found_at_any_place),
         TIMES_TEST(time_that_goes_back_is_refused_at_any_place),
-        TIMES_TEST(time_that_begins_anew_is_refused_at_any_place),
+        TIMES_TEST(time_that_overflows_is_refused_at_any_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -395,7 +395,7 @@ static void check_with_blocks_lost(const trace_shape *shape, uint64_t seed)
     trace_free(&trace);
 }
 
-static void test_a_lost_block_takes_only_its_own_calls_and_shows(void **state)
+static void test_a_lost_block_loses_only_its_own_calls(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -706,7 +706,7 @@ static void test_an_unsound_block_changes_nothing(void **state)
     }
 }
 
-static void test_stored_nodes_come_back(void **state)
+static void test_a_graph_continues_from_stored_nodes(void **state)
 {
     (void)state;
     call_trace trace = trace_generate(&shapes[0]);
@@ -789,11 +789,11 @@ int main(void)
         cmocka_unit_test(test_a_block_is_summed_up),
         cmocka_unit_test(test_an_unsound_block_changes_nothing),
         cmocka_unit_test(test_blocks_in_any_order_give_the_calls_of_the_program),
-        cmocka_unit_test(test_a_lost_block_takes_only_its_own_calls_and_shows),
+        cmocka_unit_test(test_a_lost_block_loses_only_its_own_calls),
         cmocka_unit_test(test_a_refused_block_flags_the_calls_open_across_it),
         cmocka_unit_test(test_a_stack_deeper_than_a_key_frame_is_stored_once),
         cmocka_unit_test(test_missing_frames_of_a_deep_stack_leave_the_graph_as_it_was),
-        cmocka_unit_test(test_stored_nodes_come_back),
+        cmocka_unit_test(test_a_graph_continues_from_stored_nodes),
         cmocka_unit_test(test_every_failing_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

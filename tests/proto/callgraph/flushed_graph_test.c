@@ -207,7 +207,7 @@ static void merge_into(sj_callgraph *graph, const sj_callgraph *from)
     free(nodes);
 }
 
-static void test_a_graph_that_is_merged_into_goes_on(void **state)
+static void test_a_graph_continues_after_a_merge(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SHAPES; i++) {
@@ -331,7 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_graph_that_is_written_between_blocks_counts_the_same),
-        cmocka_unit_test(test_a_graph_that_is_merged_into_goes_on),
+        cmocka_unit_test(test_a_graph_continues_after_a_merge),
         cmocka_unit_test(test_the_longest_calls_of_each_function_are_kept),
         cmocka_unit_test(test_a_call_entered_in_uncertainty_stays_untrusted),
     };

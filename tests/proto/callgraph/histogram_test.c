@@ -85,7 +85,7 @@ static void test_few_values_have_their_nearest_ranks(void **state)
     sj_histogram_deinit(&histogram);
 }
 
-static void test_stored_form_comes_back_and_merges(void **state)
+static void test_a_stored_histogram_is_read_back_and_merged(void **state)
 {
     (void)state;
     sj_histogram histogram = {0};
@@ -146,7 +146,7 @@ static void test_bad_stored_forms_are_refused(void **state)
     }
 }
 
-static void test_a_failing_allocation_leaves_it_as_it_was(void **state)
+static void test_a_failed_add_leaves_the_histogram_unchanged(void **state)
 {
     (void)state;
     sj_histogram histogram = {0};
@@ -164,10 +164,10 @@ int main(void)
         cmocka_unit_test(test_every_value_lies_in_its_bin),
         cmocka_unit_test(test_quantiles_are_within_five_percent),
         cmocka_unit_test(test_few_values_have_their_nearest_ranks),
-        cmocka_unit_test(test_stored_form_comes_back_and_merges),
+        cmocka_unit_test(test_a_stored_histogram_is_read_back_and_merged),
         cmocka_unit_test(test_a_spread_out_path_stays_small),
         cmocka_unit_test(test_bad_stored_forms_are_refused),
-        cmocka_unit_test(test_a_failing_allocation_leaves_it_as_it_was),
+        cmocka_unit_test(test_a_failed_add_leaves_the_histogram_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

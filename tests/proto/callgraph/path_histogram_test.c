@@ -43,7 +43,7 @@ static void make_both(uint32_t *random, sj_path_histogram *path, sj_histogram *p
     }
 }
 
-static void test_they_hold_what_plain_ones_hold(void **state)
+static void test_path_histograms_equal_plain_histograms(void **state)
 {
     (void)state;
     enum { ROUNDS = 300 };
@@ -67,7 +67,7 @@ static void test_they_hold_what_plain_ones_hold(void **state)
     assert_in_range(lists, ROUNDS / 10, ROUNDS - ROUNDS / 10); /* lists and octaves both occur */
 }
 
-static void test_they_add_up_and_are_taken_away(void **state)
+static void test_path_histograms_are_added_and_subtracted(void **state)
 {
     (void)state;
     enum { ROUNDS = 200 };
@@ -101,7 +101,7 @@ static void test_they_add_up_and_are_taken_away(void **state)
 }
 
 /* Most call paths have few bins. Such a path needs no memory beyond its line. */
-static void test_few_bins_take_no_memory_of_their_own(void **state)
+static void test_a_path_with_few_bins_allocates_nothing(void **state)
 {
     (void)state;
     sj_path_histogram path = {0};
@@ -115,7 +115,7 @@ static void test_few_bins_take_no_memory_of_their_own(void **state)
     sj_path_histogram_deinit(&path);
 }
 
-static void test_a_failing_allocation_leaves_it_as_it_was(void **state)
+static void test_a_failed_add_leaves_the_histogram_unchanged(void **state)
 {
     (void)state;
     sj_path_histogram path = {0};
@@ -158,10 +158,10 @@ static void test_bad_stored_forms_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_they_hold_what_plain_ones_hold),
-        cmocka_unit_test(test_they_add_up_and_are_taken_away),
-        cmocka_unit_test(test_few_bins_take_no_memory_of_their_own),
-        cmocka_unit_test(test_a_failing_allocation_leaves_it_as_it_was),
+        cmocka_unit_test(test_path_histograms_equal_plain_histograms),
+        cmocka_unit_test(test_path_histograms_are_added_and_subtracted),
+        cmocka_unit_test(test_a_path_with_few_bins_allocates_nothing),
+        cmocka_unit_test(test_a_failed_add_leaves_the_histogram_unchanged),
         cmocka_unit_test(test_bad_stored_forms_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void test_a_folded_recursion_is_left_level_by_level(void **state)
     free(ticks);
 }
 
-static void test_there_are_no_more_paths_than_may_be(void **state)
+static void test_paths_beyond_the_limit_are_refused(void **state)
 {
     (void)state;
     sj_path_nodes paths;
@@ -180,7 +180,7 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
 }
 
 /* Each search moves its path to the place where the search began. All paths must still be found. */
-static void test_paths_are_found_whoever_was_asked_for_last(void **state)
+static void test_paths_are_found_in_any_order_of_searches(void **state)
 {
     (void)state;
     enum { FUNCTIONS = 40, PARENTS = 50, ROUNDS = 30 };
@@ -209,7 +209,7 @@ static bool is_quiet(const sj_path_line *node, uint64_t duration)
     return duration - node->quiet_low < node->quiet_count;
 }
 
-static void test_the_quiet_range_is_what_changes_sums_and_a_bin_only(void **state)
+static void test_calls_of_the_quiet_range_change_only_sums_and_a_bin(void **state)
 {
     (void)state;
     sj_path_nodes paths;
@@ -280,10 +280,10 @@ int main(void)
         cmocka_unit_test(test_a_folded_recursion_is_left_level_by_level),
         cmocka_unit_test(test_a_stored_node_is_not_quiet_beyond_its_histogram),
         cmocka_unit_test(test_histograms_of_functions_follow_their_paths),
-        cmocka_unit_test(test_paths_are_found_whoever_was_asked_for_last),
+        cmocka_unit_test(test_paths_are_found_in_any_order_of_searches),
         cmocka_unit_test(test_shallow_recursion_keeps_every_level),
-        cmocka_unit_test(test_the_quiet_range_is_what_changes_sums_and_a_bin_only),
-        cmocka_unit_test(test_there_are_no_more_paths_than_may_be),
+        cmocka_unit_test(test_calls_of_the_quiet_range_change_only_sums_and_a_bin),
+        cmocka_unit_test(test_paths_beyond_the_limit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

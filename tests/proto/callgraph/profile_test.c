@@ -61,7 +61,7 @@ static void open_calls_are_read_as_they_were_written(void **state)
     }
 }
 
-static void cut_and_later_profiles_are_refused(void **state)
+static void cut_longer_and_newer_profiles_are_refused(void **state)
 {
     (void)state;
     const sj_slice bytes = encode(OPEN_CALLS);
@@ -109,7 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_calls_are_read_as_they_were_written),
         cmocka_unit_test(open_calls_out_of_the_ranges_of_blocks_are_refused),
-        cmocka_unit_test(cut_and_later_profiles_are_refused),
+        cmocka_unit_test(cut_longer_and_newer_profiles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

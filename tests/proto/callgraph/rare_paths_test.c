@@ -145,7 +145,7 @@ static uint32_t add_path(sj_path_nodes *paths, uint32_t parent, uint32_t functio
 
 /* Paths that are called often or take long stay, with their callers. The other functions lose their
  * path. */
-static void test_the_rarest_go(void **state)
+static void test_the_rarest_paths_are_folded(void **state)
 {
     (void)state;
     sj_path_nodes paths;
@@ -210,7 +210,7 @@ static void test_rare_nodes_are_restored(void **state)
     sj_path_nodes_deinit(&restored);
 }
 
-static void test_without_memory_nothing_changes(void **state)
+static void test_a_failed_allocation_leaves_the_paths_unchanged(void **state)
 {
     (void)state;
     for (uint64_t n = 0;; n++) {
@@ -244,9 +244,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_functions_and_edges_are_exact),
-        cmocka_unit_test(test_the_rarest_go),
+        cmocka_unit_test(test_the_rarest_paths_are_folded),
         cmocka_unit_test(test_rare_nodes_are_restored),
-        cmocka_unit_test(test_without_memory_nothing_changes),
+        cmocka_unit_test(test_a_failed_allocation_leaves_the_paths_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

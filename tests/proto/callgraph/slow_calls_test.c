@@ -123,7 +123,7 @@ static void calls_of_moved_nodes_are_reported(void **state)
 }
 
 /* A call with a callee, then two other calls. Calls were lost before, between and inside them. */
-static void calls_behind_a_gap_have_numbers_behind_the_lost_ones(void **state)
+static void calls_after_a_gap_are_numbered_after_the_lost_calls(void **state)
 {
     (void)state;
     static const uint32_t functions[] = {9, 7};
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(changed_lists_are_reported_once),
         cmocka_unit_test(lists_that_lose_calls_are_reported),
         cmocka_unit_test(calls_of_moved_nodes_are_reported),
-        cmocka_unit_test(calls_behind_a_gap_have_numbers_behind_the_lost_ones),
+        cmocka_unit_test(calls_after_a_gap_are_numbered_after_the_lost_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void every_changed_bit_is_noticed(void **state)
     }
 }
 
-static void each_fault_has_its_status(void **state)
+static void each_fault_of_a_frame_has_its_own_status(void **state)
 {
     (void)state;
     uint8_t bytes[64];
@@ -209,7 +209,7 @@ int main(void)
         cmocka_unit_test(an_empty_frame_is_read_back),
         cmocka_unit_test(every_cut_asks_for_more_bytes),
         cmocka_unit_test(every_changed_bit_is_noticed),
-        cmocka_unit_test(each_fault_has_its_status),
+        cmocka_unit_test(each_fault_of_a_frame_has_its_own_status),
         cmocka_unit_test(a_frame_over_the_limit_is_refused_by_its_sizes),
         cmocka_unit_test(a_frame_over_a_limit_is_not_written),
     };

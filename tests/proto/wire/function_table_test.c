@@ -56,7 +56,7 @@ static void a_written_table_is_read_back(void **state)
     assert_false(sj_function_table_next(&table, &entry));
 }
 
-static void a_table_without_fingerprints_is_that_of_older_versions(void **state)
+static void a_table_without_fingerprints_has_the_bytes_of_older_versions(void **state)
 {
     (void)state;
     uint8_t bytes[256];
@@ -127,7 +127,7 @@ static void any_changed_byte_is_refused_or_read_to_the_end(void **state)
     }
 }
 
-static void another_version_is_reported_apart(void **state)
+static void a_table_of_another_version_has_its_own_status(void **state)
 {
     (void)state;
     const uint8_t bytes[2] = {SJ_FUNCTION_TABLE_VERSION + 1, 0};
@@ -159,11 +159,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_written_table_is_read_back),
-        cmocka_unit_test(a_table_without_fingerprints_is_that_of_older_versions),
+        cmocka_unit_test(a_table_without_fingerprints_has_the_bytes_of_older_versions),
         cmocka_unit_test(an_empty_table_has_no_entries),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(any_changed_byte_is_refused_or_read_to_the_end),
-        cmocka_unit_test(another_version_is_reported_apart),
+        cmocka_unit_test(a_table_of_another_version_has_its_own_status),
         cmocka_unit_test(a_count_beyond_the_bytes_is_refused_at_once),
         cmocka_unit_test(a_table_that_does_not_fit_is_not_written),
     };

@@ -11,8 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
-                       tells_of_an_end)
+from attaching import (Target, attach, check_same, code_bytes, copy_for_all_users, look,
+                       reports_an_end)
 from sojourn_testing import IS_LONG, PATIENCE_S, check, main, wait_for
 
 # The exit status and the output of each fate without an attach.
@@ -34,7 +34,7 @@ def meet_fate(sojourn, sample, fate, microseconds):
           f"{what}: the process ended with {process.returncode}, {output!r}")
     if summary is None:
         codes = (1, 3) if "ended" in done.stderr or "is ending" in done.stderr or "no process" in done.stderr else (1,)
-        check(done.returncode in codes and tells_of_an_end(done), f"{what}: {done}")
+        check(done.returncode in codes and reports_an_end(done), f"{what}: {done}")
         return "refused"
     check(done.returncode == 0, f"{what}: {done}")
     # The other program calls nothing, so a recorder that saw calls was attached to the first program. A recorder that
@@ -101,7 +101,7 @@ def test_rights(sojourn, target):
     done = run_as(sojourn, [], other.pid)
     check(done.returncode == 1 and f"belongs to user {OTHER_USER}" in done.stderr, f"other user: {done}")
     check_same(before, look(other.pid), code, code_bytes(other.pid), "after a refusal")
-    program = copy_for_everybody(sojourn)
+    program = copy_for_all_users(sojourn)
     for folder in (sojourn.folder, *(sojourn.path(name) for name in os.listdir(sojourn.folder))):
         if os.path.isdir(folder):
             subprocess.run(["chown", "-R", OTHER_USER, folder], check=True)

@@ -81,7 +81,7 @@ def rounds(sojourn, classes, options):
     program.finish()
 
 
-def left_alone_where_calls_are_counted(sojourn, program):
+def methods_are_not_recorded_with_counted_calls(sojourn, program):
     database = sojourn.path("counted.db")
     recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--clock", "adaptive"])
     program.tell("early", 3)
@@ -122,7 +122,7 @@ def policies(sojourn, classes):
     check({key: found.get(key) for key in wanted} == wanted, f"{found}")
     changes = [report["retransformed"] for report in jvm_reports(sojourn, database, "selected")]
     check(changes == [2, 0, 2, 0], f"classes transformed again: {changes}")
-    left_alone_where_calls_are_counted(sojourn, program)
+    methods_are_not_recorded_with_counted_calls(sojourn, program)
     program.finish()
 
 

@@ -82,7 +82,7 @@ def recording(sojourn, program, name, lines, options=()):
     return recorded(sojourn, database)
 
 
-def methods_compiled_before_and_meanwhile(sojourn, program):
+def methods_compiled_earlier_are_found(sojourn, program):
     """The second recording finds methods that were compiled with probes for the first recording."""
     program.tell("early", 2)
     program.tell("throw", 2)
@@ -112,7 +112,7 @@ def values_of_methods_in_place(sojourn, program):
     check(said == wanted, f"function.txt has {text}")
 
 
-def code_is_as_before(sojourn, program):
+def generated_code_is_restored(sojourn, program):
     before = generated_code(program.pid)
     found = recording(sojourn, program, "same.db", [("early", 4), ("throw", 2)])
     check(found.get(("Work:Early(int)", "returned")) == 5, f"recorded {found}")
@@ -134,7 +134,7 @@ ENDS = (("void", ""), ("int", "return 7;"), ("int", "return x;"), ("long", "retu
         ("double", "return x;"), ("string", "return null;"), ("int", "return caught > 0 ? Is(null) ? 1 : 2 : 3;"))
 
 
-def left_alone_where_calls_are_counted(sojourn, program):
+def methods_are_not_recorded_with_counted_calls(sojourn, program):
     database = sojourn.path("counted.db")
     recorder = start_attach(sojourn, program.pid, database, ["--clock", "adaptive"])
     program.tell("early", 3)
@@ -183,7 +183,7 @@ def shapes_of_exceptions(sojourn):
     program.finish()
 
 
-def under_load(sojourn):
+def attach_and_detach_under_load(sojourn):
     """Threads throw, trap, are aborted and run the garbage collector while the agent attaches and detaches."""
     path = sojourn.path("Busy.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Busy.cs"), f"-out:{path}"],
@@ -211,13 +211,13 @@ def test(sojourn, _arguments):
     path = sojourn.path("Attached.exe")
     subprocess.run(["mcs", os.path.join(SAMPLES, "Attached.cs"), f"-out:{path}"], check=True, timeout=PATIENCE_S)
     program = Program(path)
-    methods_compiled_before_and_meanwhile(sojourn, program)
+    methods_compiled_earlier_are_found(sojourn, program)
     values_of_methods_in_place(sojourn, program)
-    code_is_as_before(sojourn, program)
-    left_alone_where_calls_are_counted(sojourn, program)
+    generated_code_is_restored(sojourn, program)
+    methods_are_not_recorded_with_counted_calls(sojourn, program)
     program.finish()
     shapes_of_exceptions(sojourn)
-    under_load(sojourn)
+    attach_and_detach_under_load(sojourn)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
+from attaching import (Target, attach, check_same, code_bytes, copy_for_all_users, look,
                        mappings, start_attach, wait_until_recorded)
 from sojourn_testing import PATIENCE_S, SAMPLES, check, children, json_rows, main, wait_for
 
@@ -43,7 +43,7 @@ def test_recorder_of_another_user(sojourn):
                  "--ambient-caps=" + capabilities]
     other = subprocess.Popen(["sleep", "600"])
     recorder = start_attach(sojourn, other.pid, sojourn.path("roots.db"))
-    done = subprocess.run([*as_nobody, copy_for_everybody(sojourn), "detach", str(other.pid)],
+    done = subprocess.run([*as_nobody, copy_for_all_users(sojourn), "detach", str(other.pid)],
                           capture_output=True, text=True)
     check(done.returncode == 1 and "belongs to another user" in done.stderr and
           f"process {recorder.pid}" in done.stderr, f"a recorder of another user: {done}")
@@ -181,7 +181,7 @@ def test_names(sojourn, sample):
         check(code == 0 and "mistakes 0" in output, f"{code}, {output}")
 
 
-def look_like_kernel(sojourn, pid, is_kernel):
+def attach_to_pretended_kernel_thread(sojourn, pid, is_kernel):
     """Returns what `ps` and `attach` say of a process if the kernel described it as one of its own threads. The files
     that say so lie over those of the process, for these commands only. Containers hide the kernel's own threads."""
     folder = sojourn.path(f"kernel{is_kernel:d}")
@@ -207,9 +207,9 @@ def test_kernel(sojourn):
     """Threads of the kernel are not listed, and cannot be attached to."""
     process = subprocess.Popen(["sleep", "1000"])
     try:
-        listed, said = look_like_kernel(sojourn, process.pid, False)
+        listed, said = attach_to_pretended_kernel_thread(sojourn, process.pid, False)
         check(process.pid in listed and "kernel" not in said, f"a process: {listed} {said}")
-        listed, said = look_like_kernel(sojourn, process.pid, True)
+        listed, said = attach_to_pretended_kernel_thread(sojourn, process.pid, True)
         check(listed and process.pid not in listed and "kernel" in said, f"a thread of the kernel: {listed} {said}")
     finally:
         process.kill()
@@ -298,7 +298,7 @@ def test(sojourn, arguments):
     other = subprocess.Popen(["sleep", "600"])
     os.chmod(sojourn.folder, 0o755)
     done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
-                           copy_for_everybody(sojourn), "attach",
+                           copy_for_all_users(sojourn), "attach",
                            "-o", "/tmp/never.db", str(other.pid)], capture_output=True, text=True)
     check(done.returncode == 1 and "belongs to user" in done.stderr, f"another user: {done}")
     other.kill()

@@ -43,7 +43,7 @@ def kill_before_step(sojourn, target, step, number, before, code):
     """True if the recorder was killed. It is not killed if it needs fewer steps this time."""
     done = attach_traced(sojourn, target.pid,
                          ["-e", f"inject={step}:signal=SIGKILL:when={number}"], "/dev/null")
-    check_goes_on(target, f"killed before {step} {number}")
+    check_target_continues(target, f"killed before {step} {number}")
     left = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
     check(left.returncode == 0, f"killed before {step} {number}: {left}")
     check_same(before, look(target.pid), code, code_bytes(target.pid),
@@ -62,7 +62,7 @@ def kill_at_steps(sojourn, target, chance, before, code):
     print(f"{kills} kills before {len(steps)} steps of {totals}, {cleanings} left something")
 
 
-def check_goes_on(target, when):
+def check_target_continues(target, when):
     work = target.work()
     wait_for(f"{when}: the target goes on", lambda: target.work() != work)
 
@@ -90,7 +90,7 @@ def test(sojourn, arguments):
         time.sleep(chance.uniform(0, whole))
         recorder.kill()
         recorder.wait()
-        check_goes_on(target, f"round {i}")
+        check_target_continues(target, f"round {i}")
         done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
         check(done.returncode == 0, f"round {i}: {done}")
         left_something += "is left" in done.stdout

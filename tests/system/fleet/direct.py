@@ -122,7 +122,7 @@ def settle(collector, direct):
     check(direct.left() == [], f"left: {direct.left()}")
 
 
-def counts_are_those_of_record(sojourn, direct):
+def counts_equal_those_of_record(sojourn, direct):
     """Compares the counts with those of `record`, for programs of Debian that do the same each time, with system
     libraries."""
     policy = sojourn.path("all.json")
@@ -167,7 +167,7 @@ def name_of(task):
         return file.read().strip()
 
 
-def one_thread_more_and_no_descriptor(sojourn, direct):
+def the_library_adds_one_thread_and_no_descriptor(sojourn, direct):
     collector = Collector(sojourn, "thread").start()
     with direct.start([direct.sample, "input"], collector.url) as program:
         program.stdin.write("go\n")
@@ -193,7 +193,7 @@ def one_thread_more_and_no_descriptor(sojourn, direct):
     check(collector.one(STEPS.format("d_step")) == 2000, "steps")
 
 
-def programs_that_it_runs_see_nothing(sojourn, direct):
+def child_programs_run_as_without_sojourn(sojourn, direct):
     """The environment and descriptors of programs that it runs are as without Sojourn. With `all` the programs join
     the session."""
     collector = Collector(sojourn, "children").start()
@@ -214,7 +214,7 @@ def programs_that_it_runs_see_nothing(sojourn, direct):
     check(executed >= 3, "env, sort and ls did not join")
 
 
-def replaced_programs_go_on(sojourn, direct):
+def programs_replaced_by_exec_are_recorded(sojourn, direct):
     collector = Collector(sojourn, "replace").start()
     alone = subprocess.run([direct.ends], capture_output=True, check=False).stdout
     output = direct.run([direct.sample, "replace", direct.ends, "threads"], collector.url, code=3)
@@ -285,7 +285,7 @@ def refusals_are_reported_in_the_log(sojourn, direct):
     check(direct.left() == [], f"left: {direct.left()}")
 
 
-def the_doctor_tries_it(sojourn, direct):
+def the_doctor_reports_what_the_library_reports(sojourn, direct):
     """The doctor reports what the library reports, and leaves no files."""
     def look(**environment):
         done = sojourn.run(["doctor", "--json"], capture_output=True, text=True,
@@ -327,7 +327,7 @@ def the_collector_may_be_killed(sojourn, direct):
     check(collector.one(STEPS.format("d_step")) == 1000 * (rounds + 1), "steps")
 
 
-def what_is_left_is_delivered_later(sojourn, direct):
+def kept_calls_are_delivered_later(sojourn, direct):
     """After an end without a collector, by _exit, a crash or a kill, spool and rings are kept. Their calls are
     delivered later."""
     collector = Collector(sojourn, "later", "ipc")
@@ -361,7 +361,7 @@ def a_full_spool_is_counted(sojourn, direct):
     check(collector.one("SELECT device_lost_calls FROM sessions") > 0, "nothing was lost: no test")
 
 
-def it_serves_where_nothing_is_asked(sojourn, direct):
+def the_library_does_nothing_without_its_variable(sojourn, direct):
     """The library does nothing without SOJOURN_DIRECT. `sojourn record` can record such a program."""
     environment = dict(sojourn.environment, LD_PRELOAD=direct.library)
     done = subprocess.run([direct.sample], env=environment, capture_output=True, check=False)
@@ -397,13 +397,13 @@ def many_programs_at_once(sojourn, direct):
 
 def test(sojourn, _):
     direct = Direct(sojourn)
-    for situation in (it_serves_where_nothing_is_asked, the_doctor_tries_it,
+    for situation in (the_library_does_nothing_without_its_variable, the_doctor_reports_what_the_library_reports,
                       refusals_are_reported_in_the_log,
-                      one_thread_more_and_no_descriptor, programs_that_it_runs_see_nothing,
-                      replaced_programs_go_on, forks_join, the_first_thread_may_leave,
+                      the_library_adds_one_thread_and_no_descriptor, child_programs_run_as_without_sojourn,
+                      programs_replaced_by_exec_are_recorded, forks_join, the_first_thread_may_leave,
                       descriptors_are_not_shared, the_collector_may_be_killed,
-                      what_is_left_is_delivered_later, a_full_spool_is_counted,
-                      many_programs_at_once, counts_are_those_of_record):
+                      kept_calls_are_delivered_later, a_full_spool_is_counted,
+                      many_programs_at_once, counts_equal_those_of_record):
         begin = time.monotonic()
         situation(sojourn, direct)
         print(f"{situation.__name__}: {time.monotonic() - begin:.1f} s", flush=True)

@@ -111,7 +111,7 @@ def session_of(device, number):
                  field(5, b"trace") + count(6, 1) + count(8, 1) + count(9, 1))
 
 
-def ends_with_everybody_there(sojourn):
+def the_collector_stops_with_peers_at_all_stages(sojourn):
     lab, device = Collector(sojourn), Device(sojourn, "phone7")
     try:
         token = enrol(lab, device).encode()
@@ -206,7 +206,7 @@ def ipv6(sojourn):
         check(len(sojourn.sql(database, "SELECT 1 FROM sessions")) == 1, "no session over IPv6")
 
 
-def names_and_paths_are_each_ones_own(sojourn):
+def devices_keep_names_and_sessions_keep_paths(sojourn):
     """The collector requires no token on loopback addresses, with or without TLS. A recording that a user makes
     there does not rename the enrolled device. A module has in each session the path that it has there."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
@@ -254,8 +254,8 @@ def descriptors_run_out(sojourn):
 
 
 def test(sojourn, _arguments):
-    ends_with_everybody_there(sojourn)
-    names_and_paths_are_each_ones_own(sojourn)
+    the_collector_stops_with_peers_at_all_stages(sojourn)
+    devices_keep_names_and_sessions_keep_paths(sojourn)
     descriptors_run_out(sojourn)
     a_clock_jumps(sojourn)
     ipv6(sojourn)

@@ -96,7 +96,7 @@ def ask_http(collector, port, path, body=None):
         return answer.read()
 
 
-def brought_by_http(sojourn, collector, port, device):
+def files_are_delivered_over_http(sojourn, collector, port, device):
     """Delivers the file to a directory of the device, and from the collector."""
     out = os.path.join(device.state, "out")
     os.makedirs(out)
@@ -153,7 +153,7 @@ def test(sojourn, arguments):
             check_apps(collector, device)
         wait_for("the token", lambda: os.path.exists(collector.database + ".token"))
         brought_here(collector, sojourn, devices[0], folders[0])
-        brought_by_http(sojourn, collector, port, devices[1])
+        files_are_delivered_over_http(sojourn, collector, port, devices[1])
         failures(collector, devices[0])
     finally:
         for party in (*devices, collector):

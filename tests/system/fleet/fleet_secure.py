@@ -190,7 +190,7 @@ def holds(path, needle):
     return False
 
 
-def secrets_stay(collector, device, token, ends):
+def the_token_is_only_in_its_file(collector, device, token, ends):
     """The token is only in its own file: not in logs, state, database, environment or command lines."""
     session = collector.ask(device.name, "launch", ends, "wait")["session"]
     claim = os.path.join(device.state, "sojourn/device/spool", session + ".to")
@@ -277,7 +277,7 @@ def test(sojourn, arguments):
         wait_for("the daemon", lambda: collector.ask(device.name, "status"))
         permissions(collector, device, ends)
         listening(device)
-        secrets_stay(collector, device, token, ends)
+        the_token_is_only_in_its_file(collector, device, token, ends)
         revoked_at_once(collector, device, ends)
     finally:
         for party in (device, collector):

@@ -46,7 +46,7 @@ def ask(sojourn, database, path):
     return len(told) - 1
 
 
-def answers_are_right(sojourn, database):
+def answers_equal_other_computations(sojourn, database):
     """Checks answers that can be computed in another way."""
     top = json_rows(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
                                    database]).stdout)[0]
@@ -129,7 +129,7 @@ def every_column_is_described(sojourn, database):
     check(len(names) > 40, f"{names}")
 
 
-def slower_or_not(sojourn):
+def check_reports_slower_functions(sojourn):
     """`check` answers by its exit code. Twenty times the work of one function is slower on any machine, and a file
     is never slower than itself."""
     program = build_sample(sojourn, "questions/worker.c", "-O1")
@@ -280,7 +280,7 @@ NARROWING = {"a": "call_id", "e": "function_id", "f": "parent_id", "h": "start_n
 LONGEST_FIRST = 1 << 29  # SJ_CALLS_LONGEST
 
 
-def plans_are_narrow(sojourn, database, paths):
+def no_question_scans_all_calls(sojourn, database, paths):
     """No question scans all calls: each use of `calls` names a session or stream, and a column that skips blocks."""
     uses = 0
     for path in paths:
@@ -297,7 +297,7 @@ def plans_are_narrow(sojourn, database, paths):
     check(uses >= 8, f"only {uses} plans over calls were seen")
 
 
-def open_ones_run(sojourn):
+def open_calls_count_as_running(sojourn):
     """A call that never ended counts as running from its entry on."""
     program, database = build_sample(sojourn, "questions/leaves.c", "-O1"), sojourn.path("leaves.db")
     sojourn.record([program], database)
@@ -308,7 +308,7 @@ def open_ones_run(sojourn):
     check({row["function"] for row in rows if row["duration_ns"] is None} >= {"main", "outer", "inner"}, f"open: {rows}")
 
 
-def ended_ones_do_not_run(sojourn):
+def open_calls_end_with_their_thread(sojourn):
     """A program that calls exit() leaves main open. main then counts as running until its thread ended, and does not
     overlap later programs."""
     database = sojourn.path("ended.db")
@@ -332,7 +332,7 @@ def ended_ones_do_not_run(sojourn):
         check(running(moment) == [main_call["call_id"]], f"{mains}, at {moment}: {running(moment)}")
 
 
-def recorded_ones_run(sojourn):
+def open_calls_of_unfinished_sessions_count_as_running(sojourn):
     """Open calls of a session that is being recorded, or whose recorder was killed, count as running at that
     moment."""
     program, database = build_sample(sojourn, "questions/stays.c", "-O1"), sojourn.path("stays.db")
@@ -367,7 +367,7 @@ def add_containers(calls):
             above = by_id.get(above["parent_id"])
 
 
-def containing_is_right(calls, asked):
+def containing_equals_the_callers(calls, asked):
     """Compares `containing` in a time window with the calls and their callers."""
     add_containers(calls)
     pairs = collections.Counter((row["name"], name) for row in calls for name in row["within"] if name != row["name"])
@@ -382,7 +382,7 @@ def containing_is_right(calls, asked):
     check(1 < len(wanted) < pairs[outer, inner], f"{len(wanted)} of {pairs[outer, inner]} calls of {outer} with {inner}")
 
 
-def costly_ones_have_windows(sojourn, database, paths):
+def costly_questions_accept_a_window(sojourn, database, paths):
     """A question that reads every call of a function says so, and accepts a time window. By default it reads
     everything, otherwise the sums of the calls that were entered in the window."""
     calls = sojourn.sql_rows(database, "SELECT call_id, parent_id, stream_id, start_ns, end_ns, name FROM calls JOIN functions "
@@ -408,7 +408,7 @@ def costly_ones_have_windows(sojourn, database, paths):
     check(all(row["end_ns"] is not None for row in inside), f"calls of {name} that did not end: {inside[:3]}")
     took = sum(row["end_ns"] - row["start_ns"] for row in inside)
     check(sum(row["running"] * row["total_ns"] for row in told) == took > 0, f"concurrent: {told}, not {took} ns")
-    containing_is_right(everything, asked)
+    containing_equals_the_callers(everything, asked)
     costly = [path for path in paths if any(re.search("fewer calls (is|are) faster", line) for line in header(path, "parameter"))]
     check(len(costly) == 3, f"{costly}")
     for path in paths:
@@ -434,19 +434,19 @@ def test(sojourn, arguments):
     check(answered >= 7, f"only {answered} questions had an answer")
     listed = sql(sojourn, ["--queries"]).stdout
     check(len(listed.splitlines()) == len(paths), "--queries does not list all")
-    answers_are_right(sojourn, database)
+    answers_equal_other_computations(sojourn, database)
     by_hand(sojourn, database, paths)
-    plans_are_narrow(sojourn, database, paths)
-    costly_ones_have_windows(sojourn, database, paths)
-    open_ones_run(sojourn)
-    ended_ones_do_not_run(sojourn)
-    recorded_ones_run(sojourn)
+    no_question_scans_all_calls(sojourn, database, paths)
+    costly_questions_accept_a_window(sojourn, database, paths)
+    open_calls_count_as_running(sojourn)
+    open_calls_end_with_their_thread(sojourn)
+    open_calls_of_unfinished_sessions_count_as_running(sojourn)
     from_python(sojourn, database, paths)
     hostile(sojourn, database)
     shell(sojourn, database)
     on_a_terminal(sojourn, database)
     every_column_is_described(sojourn, database)
-    slower_or_not(sojourn)
+    check_reports_slower_functions(sojourn)
 
 
 if __name__ == "__main__":

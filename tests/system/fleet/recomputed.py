@@ -264,7 +264,7 @@ def start_steps(sojourn, database, options):
     return recorder
 
 
-def go_on(recorder, number):
+def continue_recorder(recorder, number):
     recorder.stdin.write("\n")
     recorder.stdin.flush()
     check(recorder.stdout.readline() == f"{number}\n", f"the program does not reach step {number}")
@@ -281,10 +281,10 @@ def lossy(sojourn):
     wait_for("calls are stored", lambda: stored_calls(sojourn, database))
     os.kill(recorder.pid, signal.SIGSTOP)
     known = stored_calls(sojourn, database)
-    go_on(recorder, 2)
+    continue_recorder(recorder, 2)
     os.kill(recorder.pid, signal.SIGCONT)
     wait_for("the recorder goes on", lambda: stored_calls(sojourn, database) > known)  # now there is free memory
-    go_on(recorder, 3)
+    continue_recorder(recorder, 3)
     _, errors = recorder.communicate("\n", timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"lossy: {recorder.returncode} {errors}")
     lost = sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
@@ -320,7 +320,7 @@ def read_beside(sojourn, database, seen):
         seen.append(row["calls"])
 
 
-def beside_a_writer(sojourn):
+def readers_do_not_disturb_a_recording(sojourn):
     """Two readers read a file while a recording is written to it. Each sees consistent states, no process waits for
     another, and the recording is as if there were no readers."""
     database, stop = sojourn.path("beside.db"), sojourn.path("stop")
@@ -348,7 +348,7 @@ def test(sojourn, _arguments):
                                ("s_coroutine", 0, {"streams": 4}), ("s_threads", 0, {"streams": 2}),
                                ("s_longjmp", 0, {"unwound": 1})):
         recompute(sojourn, record(sojourn, [os.path.join(samples, name)], name, ended), name, least)
-    recompute(sojourn, beside_a_writer(sojourn), "beside two readers", {"calls": 1000})
+    recompute(sojourn, readers_do_not_disturb_a_recording(sojourn), "beside two readers", {"calls": 1000})
     recompute(sojourn, lossy(sojourn), "lossy", {"gap": 1, "calls": 1000})
     recompute(sojourn, killed(sojourn), "killed", {"open": 1, "calls": 1000}, exact=False)
 

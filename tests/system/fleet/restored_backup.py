@@ -78,7 +78,7 @@ def cut_log(database):
         os.unlink(database + "-shm")
 
 
-def damage_again_and_again(sojourn, url, database, empty):
+def damage_repeatedly(sojourn, url, database, empty):
     """Damages the database repeatedly. Ends with a collector that has stored calls after each loss."""
     early, late = sojourn.path("early.db"), sojourn.path("late.db")
     server = start(sojourn, url, database)
@@ -140,7 +140,7 @@ def test(sojourn, _):
     command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]
     with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
         try:
-            server = damage_again_and_again(sojourn, url, database, empty)
+            server = damage_repeatedly(sojourn, url, database, empty)
         finally:
             recorder.terminate()
             recorder.wait(PATIENCE_S)

@@ -46,7 +46,7 @@ def stop_and_wait(asked, device, session, stored_by):
     wait_for(f"the end of {session}", lambda: is_whole(stored_by, session))
 
 
-def policies_are_apart(device, ends, policies):
+def each_collector_has_its_own_policies(device, ends, policies):
     """Each collector's policy applies to the programs that this collector starts. A collector sends its policies
     once."""
     for collector, policy in policies:
@@ -107,7 +107,7 @@ def test(sojourn, _arguments):
         for collector in (first, second):
             check_accounts(sojourn, collector.database)
             check(collector.sql("SELECT 1 FROM sessions WHERE lost_calls <> 0") == [], "calls were lost")
-        policies_are_apart(device, ends, [(first, "coverage"), (second, "everything")])
+        each_collector_has_its_own_policies(device, ends, [(first, "coverage"), (second, "everything")])
         device.stop()
         first.stop()
         second.stop()

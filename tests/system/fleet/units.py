@@ -175,7 +175,7 @@ def device_is_confined(machine):
     check(values["NoNewPrivs"].strip() == "0", "launched programs cannot use sudo")
 
 
-def others_are_attached_to(machine):
+def processes_outside_the_unit_can_be_attached_to(machine):
     """A process outside of the unit's namespaces can be attached to. A process with its own filters cannot: it has
     fewer filters than the daemon, but different ones."""
     outside = subprocess.Popen(machine.inside("/opt/sojourn/attach_target"), stdin=subprocess.PIPE,
@@ -226,7 +226,7 @@ def both_come_back(machine):
         f"device_lost_calls AND lower(hex(uuid)) = '{session}'"))
 
 
-def they_end_well(machine):
+def units_stop_without_an_error(machine):
     for unit in ("sojourn-device", "sojournd"):
         machine.run("systemctl", "stop", unit)
         state, result, code = machine.show(unit, "ActiveState", "Result", "ExecMainStatus")
@@ -250,9 +250,9 @@ def test(sojourn, _arguments):
         confined_collector_answers(machine)
         backup_is_made(machine)
         device_is_confined(machine)
-        others_are_attached_to(machine)
+        processes_outside_the_unit_can_be_attached_to(machine)
         both_come_back(machine)
-        they_end_well(machine)
+        units_stop_without_an_error(machine)
     finally:
         machine.end()
 

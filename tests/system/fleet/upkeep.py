@@ -75,7 +75,7 @@ def contents(sojourn, database, session):
     return all_rows(sojourn, database, [(columns, query.format(session)) for columns, query in CONTENTS])
 
 
-def in_and_out(sojourn, collector, other):
+def an_exported_session_is_imported_unchanged(sojourn, collector, other):
     act = ["session", "--database", other]
     run(sojourn, [*act, "tag", "last", "build=42", "branch=main"])
     run(sojourn, [*act, "untag", "last", "branch"])
@@ -210,7 +210,7 @@ def schema_of(database):
             for kind, name, sql in rows]
 
 
-def made_anew(sojourn, database, now):
+def recomputed_sums_equal_the_stored_ones(sojourn, database, now):
     """Compares the sums after `verify --rebuild` with those before, and long calls with those of decoded blocks."""
     run(sojourn, ["verify", "--rebuild", "all", database])
     check(contents(sojourn, database, 1) == now, "sums made anew differ")
@@ -225,7 +225,7 @@ def made_anew(sojourn, database, now):
 OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM block_outlines ORDER BY 1"
 
 
-def outlines_made_anew(sojourn):
+def missing_outlines_are_made_again(sojourn):
     """`verify --rebuild` makes missing outlines. They equal the outlines of a new recording."""
     program, fresh = build_sample(sojourn, "questions/many_calls.c", "-O1"), sojourn.path("many.db")
     longest = "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"
@@ -238,7 +238,7 @@ def outlines_made_anew(sojourn):
     connection.close()
     check(contents(sojourn, fresh, 1) == new and rows(sojourn, fresh, longest) == longest_calls,
           "without outlines there are other contents")
-    made_anew(sojourn, fresh, new)
+    recomputed_sums_equal_the_stored_ones(sojourn, fresh, new)
     check(rows(sojourn, fresh, OUTLINES) == outlines, "other outlines than a new recording has")
     check(rows(sojourn, fresh, longest) == longest_calls, "other calls are the longest")
 
@@ -255,13 +255,13 @@ def golden_databases(sojourn, later):
         run(sojourn, ["session", "--database", database, "unpin", "1"])
         check(schema_of(database) == schema_of(fresh), f"the schema of {name} is not that of a new database")
         check(contents(sojourn, database, 1) == told, f"{name} has other contents than its copy")
-        made_anew(sojourn, database, told)
+        recomputed_sums_equal_the_stored_ones(sojourn, database, told)
         version = version_of(database)
         check(contents(later, database, 1) == told and version_of(database) == version, f"a later version changes {name}")
         run(later, ["session", "--database", database, "unpin", "1"])
         check(version_of(database) == version + 1, f"{name} is not migrated")
         sound(database, f"migration of {name}")
-        made_anew(later, database, told)
+        recomputed_sums_equal_the_stored_ones(later, database, told)
         refused = sojourn.run(["sql", "SELECT 1", database], capture_output=True, text=True)
         check(refused.returncode == 1 and "written by a newer Sojourn" in refused.stderr, f"a newer one is read: {refused}")
         os.unlink(database)
@@ -365,7 +365,7 @@ def test(sojourn, arguments):
     for _ in range(3):
         sojourn.record(arguments[:1], sources)
     flame(sojourn, collector)
-    in_and_out(sojourn, collector, other)
+    an_exported_session_is_imported_unchanged(sojourn, collector, other)
     removal(sojourn, collector)
     killed(sojourn, collector, sources, 200 if IS_LONG else 8)
     symbols(sojourn)
@@ -374,7 +374,7 @@ def test(sojourn, arguments):
     later.program = arguments[1]
     killed_migration(sojourn, later)
     golden_databases(sojourn, later)
-    outlines_made_anew(sojourn)
+    missing_outlines_are_made_again(sojourn)
     while_sending(sojourn, arguments[0])
 
 

@@ -90,7 +90,7 @@ def needed(sql):
     return rights | {("SELECT", f"system.{table}") for table in re.findall(r"FROM system\.(\w+)", sql) if table != "columns"}
 
 
-def rights_are_those_needed(node, statements, shards):
+def granted_rights_equal_used_rights(node, statements, shards):
     """Checks that the granted rights equal the used ones. `statements` are those of init, send and the questions.
     `shards` is true if the tables are those of a cluster."""
     grants, rights = granted()
@@ -127,7 +127,7 @@ def test(sojourn, arguments):
             refused = [one for one in node.statements() if one["error"] and not one["error"].startswith(("Code: 60.", "Code: 81."))]
             check(refused == [], f"refused: {refused[:3]}")
             if layout:
-                rights_are_those_needed(node, sent, True)
+                granted_rights_equal_used_rights(node, sent, True)
         finally:
             node.stop()
 

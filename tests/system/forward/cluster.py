@@ -88,7 +88,7 @@ def settle(nodes, labs):
                  lambda one=node: sums_there(one) == here, SERVER_PATIENCE_S)
 
 
-def a_shard_is_away(sojourn, nodes, labs):
+def a_missing_shard_is_reported(sojourn, nodes, labs):
     whole = answers(sojourn, "--cluster", nodes[0].url, "SELECT count() AS n FROM sessions")[0]["n"]
     for node in nodes[2:]:
         node.stop(signal.SIGKILL)
@@ -187,7 +187,7 @@ def test(sojourn, arguments):
             one_round(number, nodes, networks, keeper, labs, dice)
         settle(nodes, labs)
         questions_agree(sojourn, nodes, labs)
-        a_shard_is_away(sojourn, nodes, labs)
+        a_missing_shard_is_reported(sojourn, nodes, labs)
         settle(nodes, labs)
         print(f"{sums_there(nodes[1])['sessions'][0]} sessions of {LABS} labs on 2 x 2 nodes")
     finally:

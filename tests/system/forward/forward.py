@@ -88,7 +88,7 @@ def audit(node, labs, words):
           "a name was changed on its way")
 
 
-def changes_replace(sojourn, node, labs, words):
+def changed_and_removed_sessions_are_sent_again(sojourn, node, labs, words):
     lab = labs[0]
     with sqlite3.connect(lab.database) as database:
         database.execute("UPDATE sessions SET tags = '{\"run\":\"7\"}' WHERE session_id = 1")
@@ -189,7 +189,7 @@ def from_version_3(node, labs, words):
     check_equal(node, labs)
 
 
-def changed_by_hand(node, labs, words):
+def a_renamed_table_is_reported(node, labs, words):
     node.ask("RENAME TABLE sojourn.raw_slow_calls TO sojourn.elsewhere")
     labs[0].record("return", "--name", "late")
     labs[0].forward(*words, "send", node.url, code=3, says="slow_calls")
@@ -207,7 +207,7 @@ def changed_by_hand(node, labs, words):
     check_equal(node, labs)
 
 
-def one_is_unreadable(node, labs, words):
+def an_unreadable_session_delays_no_other(node, labs, words):
     """A session whose sums cannot be read is named and does not delay the others."""
     lab = labs[0]
     for how in ("return", "throw", "exit"):
@@ -253,7 +253,7 @@ def killed(node, labs, words, dice):
     check(names == [[f"round {KILLS - 1}"]], f"an older version is seen: {names}")
 
 
-def by_the_collector(sojourn, node, labs, words):
+def the_collector_forwards_by_itself(sojourn, node, labs, words):
     """sojournd forwards by itself. While the cluster is away, rows stay pending."""
     program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
     port = free_port()
@@ -286,15 +286,15 @@ def test(sojourn, arguments):
         node.start()
         refusals(sojourn, node, lab)
         sent_once(node, lab, other, words)
-        changes_replace(sojourn, node, labs, words)
+        changed_and_removed_sessions_are_sent_again(sojourn, node, labs, words)
         audit(node, labs, words)
         restored_lab(node, labs, words)
         far_ahead(node, labs, words)
         rebuilt_lab(sojourn, node, labs, words)
-        changed_by_hand(node, labs, words)
-        one_is_unreadable(node, labs, words)
+        a_renamed_table_is_reported(node, labs, words)
+        an_unreadable_session_delays_no_other(node, labs, words)
         killed(node, labs, words, random.Random(seed))
-        by_the_collector(sojourn, node, labs, words)
+        the_collector_forwards_by_itself(sojourn, node, labs, words)
     finally:
         node.stop()
 

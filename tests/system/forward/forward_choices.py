@@ -49,7 +49,7 @@ def some_tables(sojourn, node, labs):
     check(node.rows("SELECT count() FROM left_out") == [["0"]], "tables are still said to be left out")
 
 
-def by_the_collector(sojourn, node, labs):
+def the_collector_forwards_chosen_tables(sojourn, node, labs):
     """Tests the same with `sojournd --forward-tables`, which refuses to start with an unknown table."""
     program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
     command = [program, "--listen", f"tcp://127.0.0.1:{free_port()}", "--database", labs[0].database, "--forward", node.url,
@@ -87,7 +87,7 @@ def newest_only(sojourn, node):
         pages.stop()
 
 
-def single_calls_stay(sojourn, node, lab):
+def single_calls_stay_in_their_lab(sojourn, node, lab):
     """A query for single calls in a copy reports that they stayed in their lab, unless they were recorded as
     totals."""
     lab.record("return", "--profile")
@@ -119,9 +119,9 @@ def test(sojourn, _arguments):
             lab.forward("send", node.url)
         check_equal(node, labs)
         some_tables(sojourn, node, labs)
-        by_the_collector(sojourn, node, labs)
+        the_collector_forwards_chosen_tables(sojourn, node, labs)
         newest_only(sojourn, node)
-        single_calls_stay(sojourn, node, labs[0])
+        single_calls_stay_in_their_lab(sojourn, node, labs[0])
     finally:
         node.stop()
 

@@ -28,7 +28,7 @@ def estimate(lab, session):
                          "error_ns = 1000000000 WHERE session_id = ? AND calls > 1", (session,))
 
 
-def marked_as_in_the_lab(sojourn, lab, url, uuids):
+def marks_equal_those_of_the_lab(sojourn, lab, url, uuids):
     """Checks the marks of report and tree. A session without estimates has none."""
     def told(columns, *words):
         rows = [json_rows(sojourn.run([*words, "--json", *more], capture_output=True, text=True).stdout)
@@ -46,7 +46,7 @@ def marked_as_in_the_lab(sojourn, lab, url, uuids):
                   f"{command}: {text}")
 
 
-def compared_with_their_errors(sojourn, lab, url):
+def comparisons_respect_the_error(sojourn, lab, url):
     """A difference within twice the error is inconclusive, and different clocks give a warning."""
     verdicts = []
     for more in ([lab.database], ["--cluster", url]):
@@ -66,9 +66,9 @@ def pages_mark(sojourn, lab, url):
             one.stop()
 
 
-def marked_everywhere(sojourn, lab, url, uuids):
-    marked_as_in_the_lab(sojourn, lab, url, uuids)
-    compared_with_their_errors(sojourn, lab, url)
+def check_all_marks(sojourn, lab, url, uuids):
+    marks_equal_those_of_the_lab(sojourn, lab, url, uuids)
+    comparisons_respect_the_error(sojourn, lab, url)
     pages_mark(sojourn, lab, url)
 
 
@@ -127,9 +127,9 @@ def test(sojourn, _):
         lab.forward("init", node.url)
         lab.forward("send", node.url, says=f"{2 * EACH} sessions were sent")
         check_equal(node, [lab])
-        marked_everywhere(sojourn, lab, node.url, uuids)
+        check_all_marks(sojourn, lab, node.url, uuids)
         from_version_5(sojourn, node, lab)
-        marked_everywhere(sojourn, lab, node.url, uuids)
+        check_all_marks(sojourn, lab, node.url, uuids)
     finally:
         node.stop()
 

@@ -140,7 +140,7 @@ CALLS = ("count() AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own, sum(dep
 EXITED = 3  # the session whose program exits in main and ends_die
 
 
-def calls_are_given(sojourn, node, lab, words):
+def single_calls_are_forwarded_once(sojourn, node, lab, words):
     """Forwards windows of single calls, repeated and overlapping. Each call is stored once, as the lab has it."""
     def here(where, session=1):
         return sojourn.sql(lab.database, "SELECT count(*) AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own,"
@@ -183,7 +183,7 @@ def test(sojourn, _):
         other.forward(*words, "send", node.url)
         histograms_merge(node)
         statements(sojourn, node, words)
-        calls_are_given(sojourn, node, lab, words)
+        single_calls_are_forwarded_once(sojourn, node, lab, words)
     finally:
         node.stop()
 

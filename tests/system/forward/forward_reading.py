@@ -23,7 +23,7 @@ TREE = ("SELECT p.depth, p.recursive, p.rare, f.name, coalesce(g.name, '') AS ca
         " WHERE lower(hex(s.uuid)) = '{}' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5, 6, 7")
 
 
-def fetched_is_the_same(sojourn, node, labs, words):
+def a_fetched_copy_gives_the_same_answers(sojourn, node, labs, words):
     """A fetched copy of sessions of all labs answers report, tree and diff as the labs do, and says what it lacks."""
     copy = sojourn.path("copy.db")
     labs[0].forward(*words, "-o", copy, "fetch", node.url, "all", says="4 sessions, sums only")
@@ -249,7 +249,7 @@ def test(sojourn, _):
         labs = [lab, other]
         for one in labs:
             one.forward(*words, "send", node.url)
-        fetched_is_the_same(sojourn, node, labs, words)
+        a_fetched_copy_gives_the_same_answers(sojourn, node, labs, words)
         pages_agree(sojourn, node, labs, words)
         commands_ask(sojourn, node, labs, words)
         pages_follow(sojourn, node, labs, words)

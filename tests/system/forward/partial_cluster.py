@@ -157,7 +157,7 @@ def is_whole(done):
     return done.returncode == 0 and "INCOMPLETE" not in done.stderr
 
 
-def a_blink_is_noticed(sojourn, node, away):
+def a_short_shard_outage_is_noticed(sojourn, node, away):
     """A shard is away for one query only. The query is sent once more, or the answer says that it is partial."""
     way = Blinking(node)
     report = ["report", "--session", away, "--cluster", way.url]
@@ -207,7 +207,7 @@ def test(sojourn, _arguments):
         fill(nodes, lab)
         here, away = (sorted(sessions_of(node)) for node in nodes)
         whole = numbers_of(sojourn, url, here, "answered by ClickHouse")
-        a_blink_is_noticed(sojourn, nodes[0], away[0])
+        a_short_shard_outage_is_noticed(sojourn, nodes[0], away[0])
         pages = Pages(sojourn, "--cluster", url)
         listed = pages_answer_in_part(pages, nodes, here, away)
         commands_answer_in_part(sojourn, url, here, away, whole)

@@ -41,7 +41,7 @@ def musl_root(sojourn):
     return folder
 
 
-def agent_is_old(root, folder):
+def the_agent_needs_only_old_glibc(root, folder):
     """The agent needs only versions of glibc's functions that the oldest supported system has."""
     agent = f"{root.path}{folder}/lib/sojourn/libsojourn-agent.so"
     listed = subprocess.run(["objdump", "-T", agent], check=True, capture_output=True, text=True).stdout
@@ -54,7 +54,7 @@ def records(sojourn, archive, root, name, program):
     folder = "/opt/sojourn-device"
     os.makedirs(root.path + folder)
     subprocess.run(["tar", "-xJf", archive, "-C", root.path + folder, "--strip-components=1"], check=True)
-    agent_is_old(root, folder)
+    the_agent_needs_only_old_glibc(root, folder)
     check(re.match(r"sojourn-device \d", root.run(f"{folder}/sojourn-device", "--version")), "its version")
     database, invitation = sojourn.path("lab.db"), f"{root.path}/srv/invitation"
     device = [sojourn.program, "device", "--database", database]

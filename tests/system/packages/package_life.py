@@ -47,7 +47,7 @@ def parts_are_listed(folder, files):
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
 
 
-def everything_resolves(root):
+def all_libraries_are_found(root):
     """The loader finds all libraries of each program and library, also those that are loaded late."""
     for path in root.run("sh", "-c", "dpkg -L sojourn sojourn-agent sojourn-collector sojourn-device | "
                          "grep -E '/bin/|[.]so$' | grep -v -e install -e aarch64 | xargs ls -d").splitlines():
@@ -126,7 +126,7 @@ def test(sojourn, arguments):
     for file in files:
         root.put(file, "/srv/packages")
     root.run("sh", "-c", "apt-get -q -y install /srv/packages/*.deb")
-    everything_resolves(root)
+    all_libraries_are_found(root)
     first_command(root)
     device_is_enrolled(sojourn, root)
     leaves_nothing(root, before)

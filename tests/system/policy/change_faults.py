@@ -97,7 +97,7 @@ def no_memory(sojourn, program):
     check(len(said) == 20 and not hits, f"without the rule: {said}, {hits}")
 
 
-def under_a_filter(sojourn, program):
+def changes_obey_a_seccomp_filter(sojourn, program):
     """Changes that need no system call are made, changes that need one are left out. The filter kills no program."""
     denied = rule("flt_open", {"return": -1, "errno": 13}, 2, "int", {"op": ">=", "value": 1000}, "denied")
     said, hits = run(sojourn, program, "confined", [denied])
@@ -137,7 +137,7 @@ def test(sojourn, arguments):
         for level in (0, 2):
             program = build(sojourn, compiler, level)
             ends_of_calls(sojourn, program, level == 2)
-    under_a_filter(sojourn, program)
+    changes_obey_a_seccomp_filter(sojourn, program)
     not_hooked(sojourn, program)
     no_memory(sojourn, build(sojourn, compilers[0], 2, ["-DOWN_MALLOC", "-rdynamic"]))
 

@@ -206,7 +206,7 @@ def mono_results(sojourn, samples):
     check('enter:Shop:Price(int,"tea")' in text, f"values of a method hooked in place: {text[:2000]}")
 
 
-def of_mono_not_possible(sojourn):
+def rules_that_change_mono_calls_are_reported(sojourn):
     """Rules that cannot change calls of Mono methods are reported, in the report and in the session."""
     of_hit = {"function": "Npc:Hit*", "argument": 1, "as": "int"}
     of_ask = {"function": "Npc:Ask*"}
@@ -230,7 +230,7 @@ def of_mono_not_possible(sojourn):
     check(fired == ["late"], f"rule_hits {fired}")
 
 
-def only_with_permission(sojourn, built):
+def rules_change_calls_only_with_permission(sojourn, built):
     program = os.path.realpath(os.path.join(built, "changed"))
     path = sojourn.path("config/sojourn/changes.json")
     os.unlink(path)
@@ -328,7 +328,7 @@ def removed_at_once(sojourn, built):
         target.kill()
 
 
-def ends_with_its_recorder(sojourn, built):
+def changes_end_with_the_recorder(sojourn, built):
     target = looping(sojourn, built, "killed.db")
     target.process.kill()
     target.process.wait()
@@ -345,11 +345,11 @@ def test(sojourn, arguments):
     emulated(sojourn, samples)
     mono(sojourn, samples)
     mono_results(sojourn, samples)
-    of_mono_not_possible(sojourn)
-    only_with_permission(sojourn, built)
+    rules_that_change_mono_calls_are_reported(sojourn)
+    rules_change_calls_only_with_permission(sojourn, built)
     mistakes(sojourn, built)
     removed_at_once(sojourn, built)
-    ends_with_its_recorder(sojourn, built)
+    changes_end_with_the_recorder(sojourn, built)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def python_may_not_open(sojourn):
     check("can't open file" in done.stderr and "[Errno 13] Permission denied" in done.stderr, done.stderr)
 
 
-def python_has_no_memory(sojourn):
+def python_handles_failing_allocations(sojourn):
     path = os.path.join(SAMPLES, "policy", "no_memory.py")
     large = {"op": ">=", "value": 5000000}
     for what, expected in (({"return": 0, "times": 3}, 3), ({"return": 0, "from": 4, "one_in": 2}, 9), ({"return": 0}, 20)):
@@ -101,7 +101,7 @@ def count_reads(trace):
     return seen
 
 
-def python_reads_little(sojourn):
+def python_handles_short_reads(sojourn):
     """The rule fires as often as strace shows short reads."""
     data = script(sojourn, "data", "".join(f"{i}\n" for i in range(500)))
     path = os.path.join(SAMPLES, "policy", "reads_little.py")
@@ -179,8 +179,8 @@ def test(sojourn, arguments):
     check(all(shutil.which(name) for name in ("curl", "sqlite3", "redis-server", "strace")), "a program is not there")
     permit(sojourn, [PYTHON, *(os.path.realpath(shutil.which(name)) for name in ("curl", "sqlite3", "redis-server"))])
     python_may_not_open(sojourn)
-    python_has_no_memory(sojourn)
-    seen = python_reads_little(sojourn)
+    python_handles_failing_allocations(sojourn)
+    seen = python_handles_short_reads(sojourn)
     curl_is_refused(sojourn)
     sqlite_fails(sojourn)
     redis_cannot_accept(sojourn)

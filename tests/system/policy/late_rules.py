@@ -147,7 +147,7 @@ def test_unwanted_caller(sojourn, program):
     check_accounts(sojourn, database)
 
 
-def test_failed_before(sojourn, program):
+def test_a_failed_policy_is_tried_again(sojourn, program):
     """A process that cannot be stopped does not follow the policy, and that is reported. The same policy tries
     again."""
     database = sojourn.path("failed.db")
@@ -226,7 +226,7 @@ def test(sojourn, arguments):
     test_attached(sojourn, program)
     test_recorded_before(sojourn, program)
     test_unwanted_caller(sojourn, program)
-    test_failed_before(sojourn, program)
+    test_a_failed_policy_is_tried_again(sojourn, program)
     test_refused(sojourn, program)
     test_gone(sojourn, program)
 

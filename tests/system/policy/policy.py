@@ -38,7 +38,7 @@ def recorded(sojourn, program, how, name, options=(), policy=None, code=3):
     return database, summary
 
 
-def profile_is_what_a_trace_adds_up_to(sojourn, program):
+def a_profile_equals_the_sums_of_a_trace(sojourn, program):
     traced, _ = recorded(sojourn, program, "flood", "trace", WITHOUT_LOSS)
     profiled, _ = recorded(sojourn, program, "flood", "profile", ["--mode", "profile", *WITHOUT_LOSS])
     check_accounts(sojourn, profiled)
@@ -60,7 +60,7 @@ def profiling_ends_with_its_window(sojourn, program):
     check(calls < 3001000, f"the window did not end: {calls}")
 
 
-def filters_count_what_they_leave_out(sojourn, program):
+def filters_count_excluded_calls(sojourn, program):
     database, _ = recorded(sojourn, program, "", "static",
                            policy={"functions": {"exclude": ["/^ends_st/"]}})
     check("ends_step" not in counts(sojourn, database), "an excluded function was recorded")
@@ -106,7 +106,7 @@ def empty_selections_are_reported(sojourn, program):
     check("empty_because" not in summary, f"a full recording: {summary}")
 
 
-def short_calls_are_counted_only(sojourn, program):
+def short_calls_are_only_counted(sojourn, program):
     database, _ = recorded(sojourn, program, "", "minimum", ["--minimum", "100ms"])
     check_accounts(sojourn, database)
     kept, out = counts(sojourn, database), filtered(sojourn, database)
@@ -124,7 +124,7 @@ def short_calls_are_counted_only(sojourn, program):
     check(("ends_die", 1) in found and ("ends_work", 2) in found, f"wrong parents: {found}")
 
 
-def triggers_ship_what_was_before_them(sojourn, program):
+def triggers_ship_the_time_before_them(sojourn, program):
     policy = {"mode": "flight", "flight": {"before": "5m", "after": "50ms", "memory": "16M"},
               "triggers": [{"on": "nth_call", "function": "ends_step", "times": 500,
                             "do": ["dump", "mark"]},
@@ -228,7 +228,7 @@ def nonsense_is_refused_with_its_place(sojourn, program):
     check("the command line: no function" in error, f"a flag: {error}")
 
 
-def names_that_may_come_later_are_listed(sojourn, program):
+def unmatched_patterns_are_listed(sojourn, program):
     database, _ = recorded(sojourn, program, "", "nothing",
                            ["--exclude", "no_such_*", "--allow-unmatched"])
     listed = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
@@ -258,7 +258,7 @@ def a_flood_of_triggers_is_held_back(sojourn, program):
     check(counts(sojourn, database)["ends_step"] == 1000, "triggers cost calls")
 
 
-def stop_and_start_are_gaps(sojourn, program):
+def stopping_and_starting_leaves_a_gap(sojourn, program):
     policy = {"triggers": [{"on": "nth_call", "function": "ends_step", "times": 500,
                             "do": ["stop"]}]}
     database, _ = recorded(sojourn, program, "", "stop", policy=policy)
@@ -287,12 +287,12 @@ def budgets_are_kept_by_unhooking_functions(sojourn, program):
     check(found["ends_step"] < 100000000, "the hottest function was recorded on")
 
 
-TESTS = [profile_is_what_a_trace_adds_up_to, profiling_ends_with_its_window,
-         filters_count_what_they_leave_out, empty_selections_are_reported,
-         short_calls_are_counted_only, triggers_ship_what_was_before_them,
+TESTS = [a_profile_equals_the_sums_of_a_trace, profiling_ends_with_its_window,
+         filters_count_excluded_calls, empty_selections_are_reported,
+         short_calls_are_only_counted, triggers_ship_the_time_before_them,
          commands_reach_the_trigger, a_dump_begins_within_calls, nonsense_is_refused_with_its_place,
-         names_that_may_come_later_are_listed, crashes_ship_their_last_seconds, a_flood_of_triggers_is_held_back,
-         stop_and_start_are_gaps, budgets_are_kept_by_unhooking_functions]
+         unmatched_patterns_are_listed, crashes_ship_their_last_seconds, a_flood_of_triggers_is_held_back,
+         stopping_and_starting_leaves_a_gap, budgets_are_kept_by_unhooking_functions]
 
 
 def test(sojourn, arguments):

@@ -15,7 +15,7 @@ ALL = {"main": 1, "shop::fill": 4, "shop::Basket::add": 1300, "part_add": 1300,
        "part_local_calls": 1, "part_hidden": 50, "run": 3, "bank::wait": 6, "bank::pay": 6}
 
 
-def without_parameters(name):
+def strip_parameters(name):
     return name.split("(")[0]
 
 
@@ -46,8 +46,8 @@ def recorded(sojourn, program, policy=None, options=(), is_held=False):
         output = recorder.communicate(timeout=PATIENCE_S)
         check(recorder.returncode == 0, f"ended with {recorder.returncode}: {output}")
     check_accounts(sojourn, database)
-    kept = {without_parameters(row["name"]): row["calls"] for row in sojourn.sql(database, CALLS)}
-    out = {(without_parameters(row["name"]), row["reason"]): row["calls"] for row in sojourn.sql(
+    kept = {strip_parameters(row["name"]): row["calls"] for row in sojourn.sql(database, CALLS)}
+    out = {(strip_parameters(row["name"]), row["reason"]): row["calls"] for row in sojourn.sql(
         database, "SELECT f.name, c.reason, c.calls FROM filtered_calls c "
                   "JOIN functions f USING (function_id)")}
     return kept, out, database
@@ -92,7 +92,7 @@ def source_files(sojourn, folder):
     expect(kept, [name for name in ALL if name != "part_hidden"], "and can be left out")
 
 
-def threads_that_name_themselves(sojourn, folder):
+def threads_are_filtered_by_their_own_names(sojourn, folder):
     program = os.path.join(folder, "dwarf")
     kept, out, _ = recorded(sojourn, program, options=["--thread", "net-*", "--exclude", "run*"],
                             is_held=True)
@@ -134,11 +134,11 @@ def one_in_n_depth_and_minimum(sojourn, folder):
         JOIN functions f USING (function_id) JOIN calls up ON up.call_id = c.parent_id
         JOIN functions p ON p.function_id = up.function_id
         WHERE f.name LIKE 'bank::wait%' GROUP BY 1""")
-    found = {without_parameters(row["parent"]): row["calls"] for row in parents}
+    found = {strip_parameters(row["parent"]): row["calls"] for row in parents}
     check(found == {"main": 3, "run": 3}, f"who called bank::wait: {found}")
 
 
-TESTS = [names_namespaces_and_classes, source_files, threads_that_name_themselves,
+TESTS = [names_namespaces_and_classes, source_files, threads_are_filtered_by_their_own_names,
          one_in_n_depth_and_minimum]
 
 

@@ -103,7 +103,7 @@ def check_parents(rows, exact):
         check(row["parent"] in expected, f"a wrong parent: {row}")
 
 
-def functions_come_and_go(sojourn, programs):
+def functions_are_added_and_removed_repeatedly(sojourn, programs):
     """Adds functions to the policy and removes them repeatedly, while threads and a child work."""
     target = Target([os.path.join(programs, "policy_target")]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
@@ -250,7 +250,7 @@ def finish_program(recorder):
     return sum(int(row[1]) for row in rows if row[0] in FUNCTIONS)
 
 
-def children_follow(sojourn, programs):
+def children_follow_the_policy(sojourn, programs):
     """A child that was forked before follows the policy, too. Unhooked functions are listed and not recorded."""
     database = sojourn.path("children.db")
     recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
@@ -336,7 +336,7 @@ def budgets_begin_and_end(sojourn, programs):
     check(answer["processes"] == 1 and not answer["not_applied"], f"{answer}")
 
 
-def no_budget_with_receivers(sojourn, programs):
+def a_budget_with_receivers_is_refused(sojourn, programs):
     """Recording by receiver gives many functions for each function that can be unhooked. A budget is refused at the
     start, and reported as not applied later."""
     database = sojourn.path("receivers.db")
@@ -383,9 +383,9 @@ def nonsense_is_refused(sojourn, programs):
     check("buffer" in stored[0]["not_applied"], f"not stored: {stored}")
 
 
-TESTS = [modes_add_up, functions_come_and_go, killed_in_a_change, a_killed_profile_is_finished,
-         drops_are_counted_by_recovery, children_follow, libraries_follow, budgets_begin_and_end,
-         no_budget_with_receivers, nonsense_is_refused]
+TESTS = [modes_add_up, functions_are_added_and_removed_repeatedly, killed_in_a_change, a_killed_profile_is_finished,
+         drops_are_counted_by_recovery, children_follow_the_policy, libraries_follow, budgets_begin_and_end,
+         a_budget_with_receivers_is_refused, nonsense_is_refused]
 
 
 def test(sojourn, arguments):

@@ -53,7 +53,7 @@ def loop_ns(sojourn, database):
                                  "WHERE name = 'loop_run'")[0]["duration_ns"]
 
 
-def recorded_until_stacks_are_taken(sojourn, program, policy):
+def record_until_stacks_are_captured(sojourn, program, policy):
     """Records until the stacks are captured. The sample waits at the end of its loop until its input ends."""
     database = sojourn.path("stacks.db")
     with subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--policy",
@@ -71,8 +71,8 @@ def event_loops_are_watched(sojourn, samples):
     jank = {"on": "jank", "loop": "loop_*", "longer_than": "100ms", "times": 2, "within": "5m",
             "do": ["stacks", "mark"]}
     started = time.monotonic()
-    database = recorded_until_stacks_are_taken(sojourn, os.path.join(samples, "loop_sample"),
-                                               {"triggers": [jank]})
+    database = record_until_stacks_are_captured(sojourn, os.path.join(samples, "loop_sample"),
+                                                {"triggers": [jank]})
     most_ns = (time.monotonic() - started) * 1e9
     rows = fired(sojourn, database)
     check(rows and rows[0]["event"] == "jank" and rows[0]["subject"] == "loop_sample",
@@ -161,7 +161,7 @@ def stacks_of_busy_threads(sojourn, samples):
               f"a busy thread stands in {row}")
 
 
-def what_is_held_back_is_counted(sojourn, samples):
+def held_back_triggers_are_counted(sojourn, samples):
     policy = {"triggers": [{"on": "slow_call", "function": "ends_step", "longer_than": "1ns",
                             "pause": "10s", "do": ["mark", "stacks"]}]}
     database = recorded(sojourn, os.path.join(samples, "ends"), policy, code=3)
@@ -185,7 +185,7 @@ def loops_of_attached_processes_are_not_watched(sojourn, samples):
     check(target.finish()[0] == 0, "the program failed")
 
 
-def jank_is_a_local_file(sojourn, samples):
+def a_jank_dump_is_a_local_file(sojourn, samples):
     """Without a collector the file holds the seconds around the slow frame, and commands can read it."""
     database = recorded(sojourn, os.path.join(samples, "api_c"),
                         {"base": "jank", "budget": None}, ["frames"])
@@ -202,7 +202,7 @@ def jank_is_a_local_file(sojourn, samples):
 
 TESTS = [event_loops_are_watched, slow_calls_and_late_frames,
          marks_of_the_program_start_a_recording, stacks_of_busy_threads,
-         what_is_held_back_is_counted, loops_of_attached_processes_are_not_watched, jank_is_a_local_file]
+         held_back_triggers_are_counted, loops_of_attached_processes_are_not_watched, a_jank_dump_is_a_local_file]
 
 
 def test(sojourn, arguments):

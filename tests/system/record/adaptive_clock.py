@@ -270,7 +270,7 @@ def check_refused(sojourn):
         check(refused.returncode != 0 and why in refused.stderr, f"{asked}: {refused.stderr}")
 
 
-def check_java_is_told(sojourn):
+def check_java_is_reported(sojourn):
     folder, database = built_classes(sojourn), sojourn.path("java.db")
     done, summary = sojourn.record(["java", "-cp", folder, "Adaptive"], database, ["--clock", "adaptive"], text=True)
     check((done.returncode, done.stdout) == (0, "1000"), f"java: {done}")
@@ -309,7 +309,7 @@ def test(sojourn, _):
     check_flags(sojourn, database, stats)
     check_later_processes_obey(sojourn, rounds)
     check_refused(sojourn)
-    check_java_is_told(sojourn)
+    check_java_is_reported(sojourn)
     check_emulated(sojourn)
 
 

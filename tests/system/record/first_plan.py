@@ -24,14 +24,14 @@ def plans_of(sojourn, program):
     return found
 
 
-def is_planned_though_nothing_asks(sojourn, program):
+def a_program_is_planned_without_a_request(sojourn, program):
     silent = sojourn.path("silent.so")
     subprocess.run(["gcc", "-shared", "-o", silent, "-x", "c", os.devnull], check=True)
     sojourn.record([program], sojourn.path("silent.db"), ["--agent", silent])
     check(len(plans_of(sojourn, program)) == 1, "the program was not planned before it asked")
 
 
-def is_planned_once_by_any_name(sojourn, program):
+def a_program_is_planned_once_by_any_name(sojourn, program):
     link = sojourn.path("link")
     os.symlink(program, link)
     done, summary = sojourn.record([link], sojourn.path("link.db"), ["--function", "*"])
@@ -40,15 +40,15 @@ def is_planned_once_by_any_name(sojourn, program):
     check(not plans_of(sojourn, link), "its link was planned, too")
 
 
-def is_not_planned_when_it_is_not_wanted(sojourn, program):
+def an_unwanted_program_is_not_planned(sojourn, program):
     sojourn.record([program], sojourn.path("other.db"), ["--module", "libc.so.6", "--allow-unmatched"])
     check(not plans_of(sojourn, program), "a program of which nothing is recorded was planned")
 
 
 def test(sojourn, arguments):
     program = os.path.realpath(arguments[0])
-    for case in (is_planned_though_nothing_asks, is_planned_once_by_any_name,
-                 is_not_planned_when_it_is_not_wanted):
+    for case in (a_program_is_planned_without_a_request, a_program_is_planned_once_by_any_name,
+                 an_unwanted_program_is_not_planned):
         shutil.rmtree(sojourn.path("cache"), ignore_errors=True)
         case(sojourn, program)
         print(case.__name__, flush=True)

@@ -23,7 +23,7 @@ def test_locked(sojourn, program):
     database = sojourn.path("locked.db")
     done, summary = sojourn.record([program, "locked"], database, ["--zombies", "heap", "--memory", "*"])
     codes = sojourn.sql(database, "SELECT exit_code FROM processes WHERE how = 'forked'")
-    check(codes == [{"exit_code": 4}] or not tells_exits(), f"{codes}")
+    check(codes == [{"exit_code": 4}] or not kernel_reports_exits(), f"{codes}")
     check(done.stdout == b"4 0\n", f"the child: {done.stdout} {done.stderr.decode()}")
     check(calls_of(sojourn, database, "in_child") == CALLS and summary["lost_calls"] == 0, f"{summary}")
     found = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
@@ -31,7 +31,7 @@ def test_locked(sojourn, program):
     check_accounts(sojourn, database)
 
 
-def test_one_chunk(sojourn, program):
+def test_a_child_waits_for_the_smallest_buffer(sojourn, program):
     """The child's calls fill the smallest buffer several times. The child waits each time, and loses nothing."""
     database = sojourn.path("one-chunk.db")
     done, summary = sojourn.record([program, "locked"], database, ["--buffer", "1", "--block-ms", "10000"])
@@ -57,7 +57,7 @@ def test_unseen(sojourn, program):
         check_accounts(sojourn, database)
 
 
-def tells_exits():
+def kernel_reports_exits():
     """True if the kernel reports processes that their parent has waited for. Kernels before 6.15 do not."""
     return tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 15)
 
@@ -73,7 +73,7 @@ def test_run(sojourn, program):
     codes = sojourn.sql(database, "SELECT how, exit_code, count(*) AS count FROM processes GROUP BY 1, 2")
     known = sum(row["count"] for row in codes if row["how"] == "exec" and row["exit_code"] == 4)
     check(all(row["exit_code"] in (None, 0 if row["how"] == "launched" else 4) for row in codes), f"{codes}")
-    check(known == len(said) or not tells_exits(), f"{codes}")
+    check(known == len(said) or not kernel_reports_exits(), f"{codes}")
 
 
 PAST = "run by a system call of the program's own instead of exec()"
@@ -97,7 +97,7 @@ def test_past(sojourn, program):
         told = f"{way}: {done.returncode} {done.stdout} {summary} {ends_of(sojourn, database)}"
         check(summary["unrecorded_programs"] == {PAST: max(1, len(ends) - 1)}, told)
         found = ends_of(sojourn, database)
-        if not tells_exits():  # the result of the first child is unknown, because its parent waits for it at once
+        if not kernel_reports_exits():  # the result of the first child is unknown, because its parent waits for it at once
             found[1:2] = [(how, code or 4, reason) for how, code, reason in found[1:2]]
         check(found == ends, told)
         check_accounts(sojourn, database)
@@ -159,7 +159,7 @@ def test(sojourn, arguments):
     test_attached(sojourn, arguments[0])
     test_become(sojourn, arguments[0])
     test_locked(sojourn, arguments[0])
-    test_one_chunk(sojourn, arguments[0])
+    test_a_child_waits_for_the_smallest_buffer(sojourn, arguments[0])
     test_unseen(sojourn, arguments[0])
 
 

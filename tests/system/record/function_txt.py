@@ -53,7 +53,7 @@ def exported(sojourn, database):
     return done.stdout.decode("utf-8", "surrogateescape").splitlines()
 
 
-def the_same_as_exported(sojourn, command, name, options=(), is_threaded=False):
+def function_txt_equals_the_export(sojourn, command, name, options=(), is_threaded=False):
     database, folder = sojourn.path(f"{name}.db"), sojourn.path(name)
     done, _ = sojourn.record(command, database, ["--function-txt", folder, *options])
     check(b"function.txt" not in done.stderr, f"{name}: {done.stderr}")
@@ -73,21 +73,21 @@ def every_runtime(sojourn, samples, built):
     rules = ["val_text(1:string)", "val_text(2:string)", "val_text(result:string)", "val_real(1:float)",
              "val_real(2:double)", "val_real(result:double)", "val_whole(1:int)", "val_whole(4:ulong)",
              "val_whole(result:hex)"]
-    lines = the_same_as_exported(sojourn, [os.path.join(built, "gcc-O0", "values")], "native",
-                                 [part for rule in rules for part in ("--value", rule)])
+    lines = function_txt_equals_the_export(sojourn, [os.path.join(built, "gcc-O0", "values")], "native",
+                                           [part for rule in rules for part in ("--value", rule)])
     for text in ('enter:val_text("hello","")', 'leave:val_text(null,unreadable)ret:unreadable', "val_real(0.1"):
         check(any(text in line for line in lines), f"no {text} in {lines[:40]}")
-    the_same_as_exported(sojourn, [os.path.join(built, "gcc-O0", "s_throw")], "throws")
-    the_same_as_exported(sojourn, [os.path.join(built, "gcc-O0", "s_coroutine")], "coroutines", is_threaded=True)
-    the_same_as_exported(sojourn, [os.path.join(built, "gcc-O0", "s_threads")], "threads", is_threaded=True)
+    function_txt_equals_the_export(sojourn, [os.path.join(built, "gcc-O0", "s_throw")], "throws")
+    function_txt_equals_the_export(sojourn, [os.path.join(built, "gcc-O0", "s_coroutine")], "coroutines", is_threaded=True)
+    function_txt_equals_the_export(sojourn, [os.path.join(built, "gcc-O0", "s_threads")], "threads", is_threaded=True)
     for source, name, values in (("Values.cs", "mono", ["Npc:Hit(2:string)", "Npc:Hit(result:int)"]),
                                  ("Counts.cs", "counts", [])):
         program = sojourn.path(name + ".exe")
         subprocess.run(["mcs", "-r:System.Core", os.path.join(samples, "mono", source), f"-out:{program}"],
                        check=True, timeout=PATIENCE_S)
         options = [part for rule in values for part in ("--value", rule)]
-        lines = the_same_as_exported(sojourn, ["mono", program], name, options, name == "counts")
-    the_same_as_exported(sojourn, ["java", "-cp", os.path.join(built, "java"), "Shapes"], "java", is_threaded=True)
+        lines = function_txt_equals_the_export(sojourn, ["mono", program], name, options, name == "counts")
+    function_txt_equals_the_export(sojourn, ["java", "-cp", os.path.join(built, "java"), "Shapes"], "java", is_threaded=True)
 
 
 FAILING = sample_text("record/failing.c")
@@ -101,12 +101,12 @@ def errno_of_calls(sojourn):
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "values": [{"function": "err_try", "errno": True},
                                            {"function": "err_try", "result": True, "as": "int"}]}, file)
-    lines = the_same_as_exported(sojourn, [program], "errno", ["--policy", policy, "--function", "/./"])
+    lines = function_txt_equals_the_export(sojourn, [program], "errno", ["--policy", policy, "--function", "/./"])
     for end in ("ret:-1 errno:2", "ret:1 errno:0", "ret:-1 errno:13"):
         check(any(line.startswith(f"leave:err_try{end} tid:") for line in lines), f"no {end} in {lines}")
 
 
-def while_it_runs(sojourn, built):
+def function_txt_is_written_while_the_program_runs(sojourn, built):
     folder, database = sojourn.path("live"), sojourn.path("live.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function-txt", folder,
                      "--function", "target_on_tick", "--allow-unmatched", "--",
@@ -170,7 +170,7 @@ def test(sojourn, arguments):
     samples, built = arguments
     every_runtime(sojourn, samples, built)
     errno_of_calls(sojourn)
-    while_it_runs(sojourn, built)
+    function_txt_is_written_while_the_program_runs(sojourn, built)
     limits(sojourn, built)
     refusals(sojourn, built)
 

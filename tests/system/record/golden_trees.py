@@ -103,7 +103,7 @@ def compare_lines(sojourn, database, truth, _unhooked, label):
 
 
 def one_sample(sojourn, program, *options):
-    words, own_options = of_sample(program)
+    words, own_options = options_of_sample(program)
     label = " ".join(["/".join(program.split("/")[-2:]), *options])
     truth = sojourn.path("truth")
     if os.path.exists(truth):
@@ -140,7 +140,7 @@ def is_compared(program):
         IS_LONG or os.path.dirname(program).endswith(("/gcc-O2", "aarch64-clang-O2")))
 
 
-def of_sample(program):
+def options_of_sample(program):
     """Returns the arguments and recording options of a sample. By default the deep recursion is recorded without
     other functions, and is less deep in the emulator."""
     if IS_LONG or "s_deep" not in program:

@@ -75,7 +75,7 @@ def lines(sojourn, samples):
     check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
 
 
-def lines_that_run(sojourn, samples, classes):
+def lines_that_ran_are_recorded(sojourn, samples, classes):
     """Checks the lines of methods, and whether these ran, in interpreted and compiled code. The sample states what
     is expected."""
     with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
@@ -119,7 +119,7 @@ def early_calls(sojourn, database):
     return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}.get("Attached.early(int)", 0)
 
 
-def counted_by_the_other(file):
+def read_count(file):
     with open(file, encoding="utf-8") as lines:
         return int(lines.read())
 
@@ -141,7 +141,7 @@ def any_names(sojourn, classes):
     check(calls.get("Plugin.\\x01\\x0a\\xc0\\x80(int)") == 3 * RUNS, f"{calls}")
 
 
-def no_room(sojourn):
+def methods_without_space_for_probes_are_listed(sojourn):
     """A method that has no space for probes stays as it is and is listed. Other methods of its class have probes."""
     folder, database = sojourn.path("large"), sojourn.path("large.db")
     steps, jumped = 21843, 10918  # 65,531 bytes of code, with a jump of 32,765 bytes
@@ -167,7 +167,7 @@ def hidden_calls(sojourn, database):
     return {row["name"]: row["calls"] for row in rows}
 
 
-def of_each(calls):
+def calls_of_each_method(calls):
     """Returns the expected calls: `calls` of each method of the hidden class, and none of the hidden classes of
     lambdas."""
     return {name: calls for name in ("HiddenPart.run(int)", "HiddenPart.part(int)")}
@@ -175,7 +175,7 @@ def of_each(calls):
 
 def hidden(sojourn, classes):
     """Methods of hidden classes are recorded under their host's name, and chosen by it."""
-    for number, (options, expected) in enumerate((([], of_each(30)), (["--java-class", "Hidden"], of_each(30)),
+    for number, (options, expected) in enumerate((([], calls_of_each_method(30)), (["--java-class", "Hidden"], calls_of_each_method(30)),
                                                   (["--java-class", "HiddenPart"], {}))):
         database = sojourn.path(f"hidden{number}.db")
         program = Program(classes, ["-Xverify:all"], name="Hidden", environment=sojourn.environment,
@@ -210,7 +210,7 @@ def hidden_when_attached(sojourn, classes):
         leave(recorder)
         program.tell("call", 2)
         found = hidden_calls(sojourn, database)
-        check(found == of_each(calls), f"attached {number}: {found}")
+        check(found == calls_of_each_method(calls), f"attached {number}: {found}")
         others = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS) if row["name"].startswith("Hidden.")}
         check(others == {"Hidden.define(java.lang.String)": 1, "Hidden.call(int)": calls,
                          "Hidden.lambda$static$0(int)": calls}, f"attached {number}: {others}")
@@ -221,7 +221,7 @@ def hidden_when_attached(sojourn, classes):
     program.finish()
 
 
-def hidden_wanted_later(sojourn, classes):
+def hidden_classes_wanted_later_are_listed(sojourn, classes):
     """A policy that selects hidden classes too late lists the classes that it cannot record. These are classes from
     before the agent, and classes that were defined while no policy selected them. Recorded classes are not listed."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
@@ -239,7 +239,7 @@ def hidden_wanted_later(sojourn, classes):
     said = leave(recorder)
     check("3 hidden classes were there before" in said, said)
     listed, found = not_recorded(sojourn, database), hidden_calls(sojourn, database)
-    check((listed, found) == (methods_of(3), of_each(3)), f"{listed} {found}")
+    check((listed, found) == (methods_of(3), calls_of_each_method(3)), f"{listed} {found}")
     program.finish()
 
 
@@ -259,7 +259,7 @@ def hidden_values(sojourn, classes):
         with open(summary, encoding="utf-8") as file:
             lost = json.load(file)["lost_values"]
         found = sorted((row["name"], int(row["value"])) for row in rows)
-        check(found == [(name, value) for name in sorted(of_each(0)) for value in range(4)], f"round {number}: {found}")
+        check(found == [(name, value) for name in sorted(calls_of_each_method(0)) for value in range(4)], f"round {number}: {found}")
         check(lost == 0, f"round {number}: {lost} values are lost")
     program.finish()
 
@@ -288,7 +288,7 @@ def launched_with_another_agent(sojourn, classes, jar):
                       environment=sojourn.environment)
     program.tell("early", 5)
     program.finish()
-    check((early_calls(sojourn, database), counted_by_the_other(counts)) == (6, 6), "launched")
+    check((early_calls(sojourn, database), read_count(counts)) == (6, 6), "launched")
 
 
 def another_agent_before_and_after(sojourn, classes, jar):
@@ -307,7 +307,7 @@ def another_agent_before_and_after(sojourn, classes, jar):
         program.finish()
         check(early_calls(sojourn, database) == 7, f"{comes_first}: {early_calls(sojourn, database)}")
         wanted = 14 if comes_first else 9
-        check(counted_by_the_other(counts) == wanted, f"{comes_first}: {counted_by_the_other(counts)}")
+        check(read_count(counts) == wanted, f"{comes_first}: {read_count(counts)}")
 
 
 def ended(sojourn, database):
@@ -363,15 +363,15 @@ def test(sojourn, arguments):
     classes = sample_classes(sojourn)
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
-    lines_that_run(sojourn, arguments[0], classes)
+    lines_that_ran_are_recorded(sojourn, arguments[0], classes)
     choices(sojourn, classes)
     any_names(sojourn, classes)
     old_class_files(sojourn, classes)
-    no_room(sojourn)
+    methods_without_space_for_probes_are_listed(sojourn)
     redefined(sojourn, classes)
     hidden(sojourn, classes)
     hidden_when_attached(sojourn, classes)
-    hidden_wanted_later(sojourn, classes)
+    hidden_classes_wanted_later_are_listed(sojourn, classes)
     hidden_values(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)

@@ -38,7 +38,7 @@ def calls_between(sojourn, database, lines, mode):
         check(sums[f"Costs.{name}"]["allocated_bytes"] == sum(of), f"{mode}: {sums}")
 
 
-def threads_have_theirs(sojourn, database, lines, mode):
+def threads_have_their_own_costs(sojourn, database, lines, mode):
     rows = {row["name"]: row for row in sojourn.sql(database, "SELECT name, cpu_ns, allocated_bytes FROM threads")}
     for name, cpu_ns, allocated in lines:
         of = rows["java" if name == "main" and name not in rows else name]
@@ -47,7 +47,7 @@ def threads_have_theirs(sojourn, database, lines, mode):
               f"{mode}: {of}, it said {allocated}")
 
 
-def a_stack_overflow_is_told(sojourn, classes):
+def a_stack_overflow_is_reported(sojourn, classes):
     database = sojourn.path("deep.db")
     done, summary = sojourn.record(["java", "-Xint", "-Xss512k", "-cp", classes, "Deep"], database, text=True)
     check(done.returncode == 0, f"{done}")
@@ -61,7 +61,7 @@ def a_stack_overflow_is_told(sojourn, classes):
 
 def test(sojourn, arguments):
     classes = sample_classes(sojourn)
-    a_stack_overflow_is_told(sojourn, classes)
+    a_stack_overflow_is_reported(sojourn, classes)
     options = [part for name in MEASURED for part in ("--cpu-time", f"Costs.{name}")]
     for mode in ("-Xmixed", "-Xint"):
         database = sojourn.path(f"costs{mode}.db")
@@ -71,7 +71,7 @@ def test(sojourn, arguments):
         check_accounts(sojourn, database)
         said = [line.split() for line in done.stdout.splitlines()]
         calls_between(sojourn, database, [line for line in said if line[0] != "thread"], mode)
-        threads_have_theirs(sojourn, database, [line[1:] for line in said if line[0] == "thread"], mode)
+        threads_have_their_own_costs(sojourn, database, [line[1:] for line in said if line[0] == "thread"], mode)
 
 
 main(test)

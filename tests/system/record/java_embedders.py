@@ -86,7 +86,7 @@ def by_jcmd(sojourn, classes):
     check(calls.get("Attached.early(int)") == 5, f"{calls}")
 
 
-def without_a_destination(sojourn, classes):
+def a_missing_destination_is_reported(sojourn, classes):
     """The environment names no destination: the JVM says so and continues."""
     program = Program(classes)
     told = load(program, library(sojourn))
@@ -99,7 +99,7 @@ def test(sojourn, arguments):
     classes = sample_classes(sojourn)
     by_agentpath(sojourn, classes)
     by_jcmd(sojourn, classes)
-    without_a_destination(sojourn, classes)
+    a_missing_destination_is_reported(sojourn, classes)
     embedded(sojourn, arguments[0], classes)
 
 

@@ -36,7 +36,7 @@ def readable(descriptor):
     return "(" + ",".join(types) + ")"
 
 
-def told_by_jvmti(sojourn, command):
+def count_by_jvmti(sojourn, command):
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/libjvmti_entries.so")
     told = sojourn.path("jvmti.txt")
     done = subprocess.run(["java", f"-agentpath:{library}={told}", *command], capture_output=True, text=True)
@@ -69,7 +69,7 @@ def same_entries(sojourn, classes, is_long):
     for program in PROGRAMS:
         for mode in [*MODES, *COLLECTORS] if is_long else MODES[:1]:
             command = [mode, "-cp", classes, *program]
-            output, wanted = told_by_jvmti(sojourn, command)
+            output, wanted = count_by_jvmti(sojourn, command)
             for options in ([], TRACED):
                 said, found = recorded(sojourn, command, options)
                 if program[0] == "Loaders" and not options:
@@ -130,7 +130,7 @@ def another_policy(sojourn, classes):
     check_accounts(sojourn, database)
 
 
-def the_systems_classes_come_and_go(sojourn, classes):
+def system_classes_are_added_and_removed(sojourn, classes):
     """Sets policies without system classes, with them, and without them again. Each line of input ends a call. The
     policy changes while the next call waits for its line."""
     reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
@@ -170,7 +170,7 @@ def full_rings(sojourn, classes, number):
     return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
 
 
-def taken_out(sojourn, classes):
+def the_agent_detaches_from_a_killed_recorder(sojourn, classes):
     """The recorder is killed. The agent then detaches while threads enter the tracing functions."""
     program = Program(classes, arguments=["busy"], environment=sojourn.environment,
                       prefix=[sojourn.program, "record", "-q", "-o", sojourn.path("taken_out.db"), *TRACED, "--"])
@@ -189,7 +189,7 @@ def taken_out(sojourn, classes):
     check(output == "wrong=0\n", f"{output}")
 
 
-def in_a_running_program(sojourn, classes):
+def classes_of_a_running_jvm_are_rewritten(sojourn, classes):
     """The JVM runs without calls of its tracing functions: classes are rewritten, and that is reported."""
     program = Program(classes)
     database = sojourn.path("attached.db")
@@ -210,10 +210,10 @@ def test(sojourn, arguments):
     compiled(sojourn, classes, is_long)
     faults(sojourn, classes)
     another_policy(sojourn, classes)
-    the_systems_classes_come_and_go(sojourn, classes)
+    system_classes_are_added_and_removed(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
-    taken_out(sojourn, classes)
-    in_a_running_program(sojourn, classes)
+    the_agent_detaches_from_a_killed_recorder(sojourn, classes)
+    classes_of_a_running_jvm_are_rewritten(sojourn, classes)
 
 
 main(test)

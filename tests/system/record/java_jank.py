@@ -69,7 +69,7 @@ def check_report(sojourn, database):
     check(report["pauses"] and all(pause["ago_ns"] >= pause["ns"] > 0 for pause in report["pauses"]), f"{report}")
 
 
-def in_a_file_without_anybody(sojourn, command):
+def a_dump_without_a_collector_is_a_file(sojourn, command):
     folder = sojourn.path("files")
     os.makedirs(folder)
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib/libsojourn-direct.so")
@@ -100,7 +100,7 @@ def in_a_file_without_anybody(sojourn, command):
         check(words in told, f"\"{words}\" is not told:\n{told}")
 
 
-def within_its_bytes(sojourn, command):
+def a_dump_stays_within_the_limit_of_its_folder(sojourn, command):
     """A folder with too small a limit holds no dump, and the program continues."""
     folder = sojourn.path("small")
     os.makedirs(folder)
@@ -114,7 +114,7 @@ def within_its_bytes(sojourn, command):
     check((rows[0]["bytes"] or 0) <= 2048, f"blocks of {rows}")
 
 
-def under_a_recorder(sojourn, command):
+def a_recorder_keeps_every_call(sojourn, command):
     """Records the program from outside, where every call is kept."""
     database = sojourn.path("trace.db")
     policy = {"policy": 1, "triggers": [{**POLICY["triggers"][0], "do": ["mark"]}]}
@@ -132,7 +132,7 @@ def under_a_recorder(sojourn, command):
     check("Jank.paint()" in told and "Jank.compact(" in told, f"told:\n{told}")
 
 
-def while_the_call_lasts(sojourn, classes):
+def a_late_method_fires_at_its_deadline(sojourn, classes):
     """A named method is late: the trigger fires once, at its deadline and not when the method ends."""
     database = sojourn.path("late.db")
     triggers = [{"on": "jank", "function": "Attached.held()", "longer_than": "100ms", "pause": "0s", "do": ["mark"]}]
@@ -157,14 +157,14 @@ def while_the_call_lasts(sojourn, classes):
 def test(sojourn, _):
     jar = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "sojourn.jar")
     classes = sample_classes(sojourn)
-    while_the_call_lasts(sojourn, classes)
+    a_late_method_fires_at_its_deadline(sojourn, classes)
     runtime = sojourn.path("run")
     os.makedirs(runtime, mode=0o700)
     sojourn.environment["XDG_RUNTIME_DIR"] = runtime
     command = ["java", "-cp", f"{classes}:{jar}", "Jank"]
-    in_a_file_without_anybody(sojourn, command)
-    within_its_bytes(sojourn, command)
-    under_a_recorder(sojourn, command)
+    a_dump_without_a_collector_is_a_file(sojourn, command)
+    a_dump_stays_within_the_limit_of_its_folder(sojourn, command)
+    a_recorder_keeps_every_call(sojourn, command)
 
 
 main(test)

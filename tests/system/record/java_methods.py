@@ -88,7 +88,7 @@ def every_mode(sojourn, classes):
             check_accounts(sojourn, database)
 
 
-def many_with_libraries(sojourn, classes, first, count):
+def methods_and_libraries_are_hooked_in_one_jvm(sojourn, classes, first, count):
     """Uses both kinds of hooks in one JVM, which once ended it in some runs."""
     for number in range(first, first + count):
         mode = MODES[number % len(MODES)]
@@ -249,11 +249,11 @@ def test(sojourn, arguments):
     samples = arguments[0]
     classes = sample_classes(sojourn)
     if len(arguments) > 1:
-        many_with_libraries(sojourn, classes, int(arguments[1]), int(arguments[2]))
+        methods_and_libraries_are_hooked_in_one_jvm(sojourn, classes, int(arguments[1]), int(arguments[2]))
         return
     every_mode(sojourn, classes)
     if IS_LONG:
-        many_with_libraries(sojourn, classes, 0, 100)
+        methods_and_libraries_are_hooked_in_one_jvm(sojourn, classes, 0, 100)
         compiled_with_libraries(sojourn, classes)
     leaf_probes(sojourn, classes)
     filters(sojourn, classes)

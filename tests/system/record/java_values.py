@@ -151,7 +151,7 @@ def rules_change_calls(sojourn, classes):
               f"{mode}: function.txt {text[:3000]}")
 
 
-def what_is_not_possible_is_said(sojourn):
+def impossible_changes_are_reported(sojourn):
     classes = sojourn.path("classes")
     command = ["java", "-cp", classes, "Ruled"]
     permit(sojourn, ["set", "return", "errno"])
@@ -180,10 +180,10 @@ def types_are_checked(sojourn):
     done, _, database = record(sojourn, command, "unfit.db", write_policy(sojourn, rules))
     check(done.stdout.splitlines() == PLAIN and not hits_of(sojourn, database), f"unfit: {done.stdout}")
     for name in ("wide", "whole"):
-        check(f"rule '{name}': what it sets is not of the methods' type, so 1 calls stayed" in done.stderr, f"unfit: {done.stderr}")
+        check(f"rule '{name}': its value does not have the type of the methods; calls left unchanged: 1;" in done.stderr, f"unfit: {done.stderr}")
 
 
-def without_memory_or_stack(sojourn, classes):
+def overflows_leave_balanced_calls(sojourn, classes):
     """Overflows of the stack and of the heap leave balanced calls, even inside the code that records values."""
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
                for part in ("--value", rule)]
@@ -212,7 +212,7 @@ def wait_in_probes(pid):
     return states == ["S", "S"]
 
 
-def collected_while_they_wait(sojourn, classes, number):
+def collect_while_threads_wait(sojourn, classes, number):
     """Returns the lost calls: none, unless a thread gave up waiting before the collection ended."""
     database = sojourn.path(f"full{number}.db")
     recorder = subprocess.Popen(
@@ -235,11 +235,11 @@ def collected_while_they_wait(sojourn, classes, number):
 
 def a_full_ring_delays_no_safepoint(sojourn, classes):
     # If the machine stood still for ten seconds, calls are lost, which proves nothing.
-    check(any(collected_while_they_wait(sojourn, classes, number) == 0 for number in range(4)),
+    check(any(collect_while_threads_wait(sojourn, classes, number) == 0 for number in range(4)),
           "each collection waited for threads that wait for room")
 
 
-def in_a_running_program(sojourn, classes):
+def values_are_recorded_in_a_running_jvm(sojourn, classes):
     """Attaches and detaches repeatedly while threads run methods with values."""
     permit(sojourn, ["return"])
     program = Program(classes, arguments=["busy"])
@@ -278,11 +278,11 @@ def test(sojourn, _):
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     values_are_in_function_txt(sojourn, classes)
     rules_change_calls(sojourn, classes)
-    what_is_not_possible_is_said(sojourn)
+    impossible_changes_are_reported(sojourn)
     types_are_checked(sojourn)
-    without_memory_or_stack(sojourn, classes)
+    overflows_leave_balanced_calls(sojourn, classes)
     a_full_ring_delays_no_safepoint(sojourn, classes)
-    in_a_running_program(sojourn, classes)
+    values_are_recorded_in_a_running_jvm(sojourn, classes)
 
 
 main(test)

@@ -33,7 +33,7 @@ def check_recording(sojourn, database, summary, output):
     check_accounts(sojourn, database)
 
 
-def is_hooked_in_all_processes(sojourn, program):
+def a_late_module_is_hooked_in_all_processes(sojourn, program):
     database = sojourn.path("launched.db")
     done, summary = sojourn.record([program, LIBRARY, FUNCTION, "fork"], database, OPTIONS, text=True)
     check(done.returncode == 0, f"{done}")
@@ -42,7 +42,7 @@ def is_hooked_in_all_processes(sojourn, program):
           in " ".join(done.stderr.split()), f"{done.stderr}")
 
 
-def is_hooked_after_an_attach(sojourn, program):
+def a_late_module_is_hooked_after_an_attach(sojourn, program):
     database, summary = sojourn.path("attached.db"), sojourn.path("attached.json")
     with subprocess.Popen([program, LIBRARY, FUNCTION], stdout=subprocess.PIPE, text=True) as process:
         check(process.stdout.readline() == "ready\n", "the program did not start")
@@ -55,7 +55,7 @@ def is_hooked_after_an_attach(sojourn, program):
 
 
 def test(sojourn, arguments):
-    for case in (is_hooked_in_all_processes, is_hooked_after_an_attach):
+    for case in (a_late_module_is_hooked_in_all_processes, a_late_module_is_hooked_after_an_attach):
         shutil.rmtree(sojourn.path("cache"), ignore_errors=True)
         case(sojourn, arguments[0])
         print(case.__name__, flush=True)

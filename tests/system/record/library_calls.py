@@ -161,7 +161,7 @@ def real_programs(sojourn):
         os.unlink(database)
 
 
-def attach_goes_on_without(sojourn, folder):
+def attach_records_all_but_library_calls(sojourn, folder):
     """In a program that is attached to, everything else is recorded. Library calls that are not recorded are
     reported with the reason, whether the first policy or a later one asks for them."""
     target = Target([os.path.join(folder, "library_policy"), os.path.join(folder, "library_plugin.so")]).ready()
@@ -232,7 +232,7 @@ def policies_bind_and_unbind(sojourn, folder, linking):
     os.unlink(database)
 
 
-def without_a_clock(sojourn, folder):
+def library_calls_without_a_clock_are_reported(sojourn, folder):
     """In modes that count calls without a clock, a policy that asks for calls into libraries reports that they are
     not recorded."""
     database = sojourn.path("counted.db")
@@ -257,7 +257,7 @@ def stub_bytes(pid):
     return total
 
 
-def patched_targets_are_left_alone(sojourn, folder):
+def calls_to_patched_functions_are_not_bound(sojourn, folder):
     """A later policy does not bind calls of functions that were patched without knowing their callers, because such
     calls would be counted as unwound. The reason is reported, and repeated policies do not allocate more stubs."""
     database = sojourn.path("patched.db")
@@ -284,7 +284,7 @@ def patched_targets_are_left_alone(sojourn, folder):
     os.unlink(database)
 
 
-def a_call_that_waits_is_reported(sojourn, folder):
+def a_call_bound_during_a_load_is_reported(sojourn, folder):
     """A thread that binds a call while a module is loaded may overwrite its hook afterwards. The possibility is
     reported, and the next policy, which selects the same, hooks it again."""
     database = sojourn.path("waits.db")
@@ -316,10 +316,10 @@ def test(sojourn, _):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     every_kind_of_import(sojourn, os.path.join(samples, "library-imports"))
     judges_with_libraries(sojourn)
-    patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
-    without_a_clock(sojourn, os.path.join(samples, "library-gcc-lazy"))
-    a_call_that_waits_is_reported(sojourn, os.path.join(samples, "library-waits"))
-    attach_goes_on_without(sojourn, os.path.join(samples, "library-gcc-lazy"))
+    calls_to_patched_functions_are_not_bound(sojourn, os.path.join(samples, "library-gcc-lazy"))
+    library_calls_without_a_clock_are_reported(sojourn, os.path.join(samples, "library-gcc-lazy"))
+    a_call_bound_during_a_load_is_reported(sojourn, os.path.join(samples, "library-waits"))
+    attach_records_all_but_library_calls(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now") if IS_LONG else ("lazy",):
         one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)
     real_programs(sojourn)

@@ -199,7 +199,7 @@ def test_hooked(sojourn):
     print("calls into a library that is hooked have its results")
 
 
-def test_room(sojourn, files):
+def test_values_beyond_the_capacity_are_counted(sojourn, files):
     """If a call into a library has too many values at its exit, the values that do not fit are counted and
     reported."""
     done = sojourn.run(["record", "-q", "-o", sojourn.path("room.db"), "--library-calls", "--prototypes", "libc", "--value", "!read",
@@ -245,7 +245,7 @@ def test(sojourn, arguments):
     test_errors(sojourn, files)
     test_types(sojourn)
     test_hooked(sojourn)
-    test_room(sojourn, files)
+    test_values_beyond_the_capacity_are_counted(sojourn, files)
 
 
 if __name__ == "__main__":

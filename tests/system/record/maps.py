@@ -40,7 +40,7 @@ def globals_are_listed(sojourn):
         check(done.returncode == 1 and "another build" in done.stderr, f"{name}: {done}")
 
 
-def globals_are_kept(sojourn):
+def globals_are_stored_by_module(sojourn):
     """The globals are stored by module, as `functions --globals` lists them and nm locates them. They may take more
     than one report."""
     many = 9000
@@ -122,7 +122,7 @@ def unknown_code_is_reported(sojourn):
     check("no known function" not in done.stderr, f"a small program: {done.stderr}")
 
 
-def the_cost_is_in_parts(sojourn):
+def each_part_of_the_cost_is_reported(sojourn):
     """Each part of the cost is there. Hooking costs CPU time of the program, so it is never more than the whole."""
     program, _maps = built(sojourn, "cost", ["gcc", "-O2"])
     summary = sojourn.path("cost.json")
@@ -137,10 +137,10 @@ def the_cost_is_in_parts(sojourn):
 
 
 def test(sojourn, _arguments):
-    the_cost_is_in_parts(sojourn)
+    each_part_of_the_cost_is_reported(sojourn)
     maps_of_other_builds_are_refused(sojourn)
     globals_are_listed(sojourn)
-    globals_are_kept(sojourn)
+    globals_are_stored_by_module(sojourn)
     recording_is_refused_before_the_start(sojourn)
     unknown_code_is_reported(sojourn)
 

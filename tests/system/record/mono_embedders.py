@@ -61,7 +61,7 @@ def native_and_managed_calls_make_one_tree(sojourn, embedder):
         check(found == wanted, f"{embedder} {options}: {found}")
 
 
-def counts_are_its_own(sojourn, embedder):
+def counts_equal_those_of_the_program(sojourn, embedder):
     alone = recorded(sojourn, [sojourn.path(embedder), sojourn.path("Counts.exe")], embedder + "_counts.db")
     told = dict(line.split(" ", 1)[1].rsplit(" ", 1) for line in alone.stdout.decode().splitlines()
                 if line.startswith("COUNT "))
@@ -100,7 +100,7 @@ def attached(sojourn, embedder):
     check((found.get("Work:Early(int)"), found.get("Work:Late(int)")) == (4, 3), f"{embedder} attached: {found}")
 
 
-def runtimes_that_lack_what_is_needed(sojourn):
+def unsupported_runtimes_are_reported(sojourn):
     source = os.path.join(SAMPLES, "older.c")
     for exports, reason in OLDER.items():
         program, name = sojourn.path("older_" + exports), f"older_{exports}.db"
@@ -121,9 +121,9 @@ def test(sojourn, _arguments):
     for embedder in ("linked", "late"):
         native_and_managed_calls_make_one_tree(sojourn, embedder)
         if IS_LONG or embedder == "late":
-            counts_are_its_own(sojourn, embedder)
+            counts_equal_those_of_the_program(sojourn, embedder)
         attached(sojourn, embedder)
-    runtimes_that_lack_what_is_needed(sojourn)
+    unsupported_runtimes_are_reported(sojourn)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def counts(sojourn, database):
     return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
 
 
-def what_it_counts(sojourn, number, program):
+def counts_equal_those_of_the_program(sojourn, number, program):
     alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
     told = {name: int(count) for name, count in (line.split(" ", 1)[1].rsplit(" ", 1) for line in
                                                  alone.stdout.decode().splitlines() if line.startswith("COUNT "))}
@@ -63,7 +63,7 @@ def what_it_counts(sojourn, number, program):
     check(not differ, f"the engines differ in { {name: [found[e].get(name) for e in ENGINES] for name in differ} }")
 
 
-def what_it_checks(sojourn, number, program):
+def checks_of_the_program_pass(sojourn, number, program):
     """The program itself checks stack traces, calling assemblies, traps, aborts and results, also during garbage
     collections."""
     for engine in ENGINES:
@@ -86,8 +86,8 @@ def test(sojourn, _arguments):
         subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, name + ".cs"), f"-out:{programs[name]}"],
                        check=True, timeout=PATIENCE_S)
     for number in range(50 if os.environ.get("SJ_LONG") else 2):
-        what_it_counts(sojourn, number, programs["Counts"])
-        what_it_checks(sojourn, 1000 + number, programs["Busy"])
+        counts_equal_those_of_the_program(sojourn, number, programs["Counts"])
+        checks_of_the_program_pass(sojourn, 1000 + number, programs["Busy"])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def counts(sojourn, database):
     return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
 
 
-def same_and_as_told(sojourn, command, name, options=()):
+def record_and_compare_counts(sojourn, command, name, options=()):
     """Records a program that counts its own calls. Returns the database."""
     database = sojourn.path(name)
     alone = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S)
@@ -46,7 +46,7 @@ def exceptions_through_native_frames(sojourn):
     program = compile_sample(sojourn, "Natives.cs", "Natives.exe")
     engines = ((), ("--mono-engine", "in_place", "--libs"))
     for options in (*engines, ("--libs",), ("--mono-engine", "in_place")) if IS_LONG else engines:
-        database = same_and_as_told(sojourn, ["mono", program], f"natives{len(options)}.db", options)
+        database = record_and_compare_counts(sojourn, ["mono", program], f"natives{len(options)}.db", options)
         rows = sojourn.sql(database, """SELECT f.name, c.ending, count(*) AS calls FROM calls c
             JOIN functions f USING (function_id) WHERE f.name LIKE 'Natives:%' AND c.ending <> 'returned'
             GROUP BY 1, 2""")
@@ -62,12 +62,12 @@ def beside_other_profilers(sojourn):
     for profiler in ("log:calls", "coverage"):
         output = sojourn.path("profile")
         option = f"--profile={profiler}{',' if ':' in profiler else ':'}output={output}"
-        same_and_as_told(sojourn, ["mono", option, program], f"beside_{profiler[:3]}.db")
+        record_and_compare_counts(sojourn, ["mono", option, program], f"beside_{profiler[:3]}.db")
         check(os.path.getsize(output) > 1000, f"{profiler} wrote nothing")
         os.unlink(output)
 
 
-def a_ring_that_is_full(sojourn):
+def a_full_ring_delays_no_garbage_collection(sojourn):
     """Garbage collections stop all threads, also threads that wait for space in the ring."""
     program = sojourn.path("Natives.exe")
     alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
@@ -133,7 +133,7 @@ def killed_while_asked(sojourn, engine, questions, first):
     check(counts(sojourn, database).get(first) == 1, f"{engine}: recorded {counts(sojourn, database)}")
 
 
-def the_recorder_is_killed_while_it_is_asked(sojourn):
+def a_recorder_killed_during_a_request_harms_no_program(sojourn):
     """The recorder is killed and does not reply. The program continues, and the recording until then is kept. The
     request is about an assembly, or about the code of a method while it is compiled."""
     compile_sample(sojourn, "Waits.cs", "Waits.exe")
@@ -174,8 +174,8 @@ def the_program_is_killed(sojourn):
 def test(sojourn, _arguments):
     exceptions_through_native_frames(sojourn)
     beside_other_profilers(sojourn)
-    a_ring_that_is_full(sojourn)
-    the_recorder_is_killed_while_it_is_asked(sojourn)
+    a_full_ring_delays_no_garbage_collection(sojourn)
+    a_recorder_killed_during_a_request_harms_no_program(sojourn)
     the_program_is_killed(sojourn)
 
 

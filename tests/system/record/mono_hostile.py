@@ -45,7 +45,7 @@ def recorded(sojourn, library, replacement, name, options=()):
     return {row["name"] for row in rows}, database
 
 
-def names_break_nothing(sojourn):
+def hostile_names_break_no_output(sojourn):
     for library, replacement in (("Evil.dll", sojourn.path("Evil.dll")), ("Many.dll", sojourn.path("Many.dll")),
                                  ("Evil.dll", "-")):
         folder = sojourn.path("text")
@@ -71,7 +71,7 @@ def names_break_nothing(sojourn):
     check(done.returncode == 0 and "<b>" not in text and "&lt;b&gt;&amp;" in text, f"the page: {text}")
 
 
-def files_that_are_not_what_was_loaded(sojourn):
+def files_that_differ_from_the_loaded_one_do_no_harm(sojourn):
     with open(sojourn.path("Evil.dll"), "rb") as file:
         whole = file.read()
     dice = random.Random(7)
@@ -95,8 +95,8 @@ def files_that_are_not_what_was_loaded(sojourn):
 
 def test(sojourn, _arguments):
     compile_all(sojourn)
-    names_break_nothing(sojourn)
-    files_that_are_not_what_was_loaded(sojourn)
+    hostile_names_break_no_output(sojourn)
+    files_that_differ_from_the_loaded_one_do_no_harm(sojourn)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def all_kinds_of_symbols(sojourn, program, portable, embedded):
     check(done.returncode != 0, "lines between marks were given")
 
 
-def where_it_is_not_known(sojourn, program):
+def unknown_lines_are_reported(sojourn, program):
     database = sojourn.path("debug.db")
     record(sojourn, database, ["mono", "--debug", program, "leaf"])
     check(set(lines(sojourn, database).values()) == {None}, "lines of a program with --debug")
@@ -139,7 +139,7 @@ def a_report_lost(sojourn, program):
 def test(sojourn, _arguments):
     program, portable, embedded = compile_all(sojourn)
     all_kinds_of_symbols(sojourn, program, portable, embedded)
-    where_it_is_not_known(sojourn, program)
+    unknown_lines_are_reported(sojourn, program)
     killed(sojourn)
     a_report_lost(sojourn, program)
 

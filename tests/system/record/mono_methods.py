@@ -90,7 +90,7 @@ def methods_are_recorded(sojourn):
     check_counts(sojourn, everything, {"System.Threading.Thread:Abort()": 1})
 
 
-def only_what_is_asked_for(sojourn):
+def only_selected_methods_are_recorded(sojourn):
     program = sojourn.path("Counts.exe")
     database, done = recorded(sojourn, ["mono", program], "fib.db", ["--function", "Counts:Fib*"])
     told = told_counts(done.stdout.decode())
@@ -139,7 +139,7 @@ def classes_under(sojourn, library, options):
     return {name.split(":")[0] for name in names if not name.startswith("Waits:")}
 
 
-def what_is_the_system_s_is_left_out(sojourn):
+def system_assemblies_are_left_out(sojourn):
     """Selects assemblies by the key that they are signed with, and by prefixes, which can be changed."""
     source, key = os.path.join(SAMPLES, "Spaces.cs"), sojourn.path("ecma.pub")
     with open(key, "wb") as file:
@@ -212,7 +212,7 @@ def values_are_in_function_txt(sojourn):
           "its lines are not numbered")
 
 
-def rules_about_missing_parameters_take_no_place(sojourn):
+def rules_about_missing_parameters_use_no_slot(sojourn):
     """There are more rules than slots of a method. Rules for parameters that the method does not have use no slot,
     so its result has one."""
     rules = [f"Npc:*({position}:int)" for position in range(1, 9)] + ["Npc:*(result:int)"]
@@ -262,11 +262,11 @@ def a_compiler_that_was_compiled_ahead_of_time(sojourn):
 
 def test(sojourn, _arguments):
     methods_are_recorded(sojourn)
-    only_what_is_asked_for(sojourn)
+    only_selected_methods_are_recorded(sojourn)
     a_policy_chooses_by_class_and_method(sojourn)
-    what_is_the_system_s_is_left_out(sojourn)
+    system_assemblies_are_left_out(sojourn)
     values_are_in_function_txt(sojourn)
-    rules_about_missing_parameters_take_no_place(sojourn)
+    rules_about_missing_parameters_use_no_slot(sojourn)
     values_of_code_hooked_in_place(sojourn)
     a_compiler_that_was_compiled_ahead_of_time(sojourn)
 

@@ -54,7 +54,7 @@ def a_library(sojourn):
     check(found == EVERY and not refused, f"compiled anew: recorded {found}, not {refused}")
 
 
-def what_an_exception_leaves(sojourn):
+def calls_left_by_an_exception_are_recorded(sojourn):
     library = compile_ahead(sojourn, "Ahead.cs", "Ahead.dll", ["-target:library"])
     found, _, _ = recorded(sojourn, library, 5)
     left = [tuple(row.values()) for row in sojourn.sql(sojourn.path("library5.db"), THROWN)]
@@ -66,7 +66,7 @@ def test(sojourn, _arguments):
     subprocess.run(["mcs", os.path.join(SAMPLES, "Waits.cs"), f"-out:{sojourn.path('Waits.exe')}"], check=True,
                    timeout=PATIENCE_S)
     a_library(sojourn)
-    what_an_exception_leaves(sojourn)
+    calls_left_by_an_exception_are_recorded(sojourn)
 
 
 if __name__ == "__main__":

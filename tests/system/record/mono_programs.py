@@ -71,7 +71,7 @@ def the_compilers_version_line_by_line(sojourn):
     check(len(times) == len(golden) and times == sorted(times), "its times do not rise")
 
 
-def the_disassembler(sojourn):
+def the_disassembler_has_no_managed_methods(sojourn):
     """The disassembler is a native program. It contains the runtime's reader of assemblies and has no managed
     methods."""
     program = sojourn.path("Counts.exe")
@@ -102,7 +102,7 @@ def the_builder(sojourn):
 def test(sojourn, _arguments):
     the_compiler(sojourn)
     the_compilers_version_line_by_line(sojourn)
-    the_disassembler(sojourn)
+    the_disassembler_has_no_managed_methods(sojourn)
     the_shell(sojourn)
     the_builder(sojourn)
 

@@ -77,7 +77,7 @@ def methods_late(sojourn, program, rounds):
     print(f"{program}: {messages} messages in {rounds} rounds of methods patched late")
 
 
-def made_classes_are_learnt(sojourn, program):
+def classes_made_at_run_time_are_learnt(sojourn, program):
     """A class that the program creates at run time has its name as a receiver while the program runs."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("made.db")
@@ -308,7 +308,7 @@ def calls_outlive_dispatch(sojourn, folder):
     print("objc_stay: calls return and throw after dispatch was taken out")
 
 
-def nothing_to_dispatch(sojourn):
+def a_program_without_a_dispatcher_is_refused(sojourn):
     process = subprocess.Popen(["sleep", "600"])
     done, summary = attach(sojourn, process.pid, sojourn.path("none.db"), ["--objc", "dispatch"])
     check(summary is None and "no dispatcher of messages" in done.stderr, f"sleep: {done}")
@@ -320,9 +320,9 @@ def nothing_to_dispatch(sojourn):
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     folder = os.path.join(build, "tests/samples/objc/O2")
-    nothing_to_dispatch(sojourn)
+    a_program_without_a_dispatcher_is_refused(sojourn)
     calls_outlive_dispatch(sojourn, folder)
-    made_classes_are_learnt(sojourn, os.path.join(folder, "objc_torture"))
+    classes_made_at_run_time_are_learnt(sojourn, os.path.join(folder, "objc_torture"))
     for name in ("objc_torture", "objc_torture_sealed"):
         if LONG or name == "objc_torture":
             dispatch_late(sojourn, os.path.join(folder, name), 20 if LONG else 2)

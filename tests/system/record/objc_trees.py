@@ -37,18 +37,18 @@ def plain_name(name):
     return re.sub(r"^(.\[)(?:[^ :]*:)?([^ (]*)(?:\([^)]*\))?", r"\1\2", name)
 
 
-def without_category(name):
+def strip_category(name):
     """Removes the category of the defining class from a name. The receiver stays."""
     return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
 
 
-def without_made(name):
+def strip_made_class(name):
     """Removes the class that the program creates from names. The program may have ended before the recorder asks for
     the name. system.objc_take_out tests it with a running program."""
-    return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
+    return re.sub(r"^(.\[)SmpMade:", r"\1", strip_category(name))
 
 
-RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted": without_made, "dispatch": without_category}
+RENAME = {"methods": plain_name, "receivers": strip_made_class, "receivers, counted": strip_made_class, "dispatch": strip_category}
 
 
 def physical(sojourn, database):
@@ -76,7 +76,7 @@ def recorded(sojourn, database, rename):
     return trees(only(physical(sojourn, database), wanted))
 
 
-def columns_tell(sojourn, database, label):
+def the_view_splits_names(sojourn, database, label):
     """The view splits names and counts inherited methods as entered. It measures a thread from its first entry to
     its last exit."""
     rows = sojourn.sql(
@@ -106,7 +106,7 @@ def columns_tell(sojourn, database, label):
     check(not wrong, f"{label}: run times {wrong}")
 
 
-def dispatch_tells(sojourn, database, label):
+def methods_have_their_category(sojourn, database, label):
     """Methods have the category that defines them. Only methods that were called are stored."""
     rows = sojourn.sql(
         database, "SELECT category FROM methods JOIN function_stats USING (function_id) "
@@ -148,9 +148,9 @@ def one_torture(sojourn, program, technique):
             + "\n".join(tree.split("\n")[:40]),
         )
     if technique == "receivers":
-        columns_tell(sojourn, database, label)
+        the_view_splits_names(sojourn, database, label)
     if technique == "dispatch":
-        dispatch_tells(sojourn, database, label)
+        methods_have_their_category(sojourn, database, label)
     print(f"{label}: {sum(expected.values())} trees, {summary['calls']} calls")
 
 

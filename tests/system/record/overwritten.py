@@ -29,7 +29,7 @@ def calls_of(sojourn, database):
     return {row["name"]: row["calls"] for row in rows}
 
 
-def is_found_when_the_program_ends(sojourn, program):
+def an_overwritten_hook_is_reported_at_the_end(sojourn, program):
     database = sojourn.path("launched.db")
     done, summary = sojourn.record([program], database, text=True, input="call\nwrite\ncall\n")
     check((done.returncode, done.stdout) == (0, "ready\n1 3\n7 3\n7 3\n"), f"{done}")
@@ -39,7 +39,7 @@ def is_found_when_the_program_ends(sojourn, program):
     check(f"overwritten the hooks of 1 function, the first is {NAME}" in " ".join(done.stderr.split()), done.stderr)
 
 
-def nothing_is_said_of_others(sojourn, program):
+def intact_hooks_are_not_reported(sojourn, program):
     _, summary = sojourn.record([program], sojourn.path("plain.db"), text=True, input="call\n")
     check("overwritten" not in summary, f"{summary}")
 
@@ -50,7 +50,7 @@ def ask(process, line):
     return process.stdout.readline()
 
 
-def is_found_when_the_process_is_left(sojourn, program):
+def an_overwritten_hook_is_reported_at_a_detach(sojourn, program):
     database, path = sojourn.path("attached.db"), sojourn.path("attached.json")
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         check(process.stdout.readline() == "ready\n", "the program did not start")
@@ -69,7 +69,7 @@ def is_found_when_the_process_is_left(sojourn, program):
 
 
 def test(sojourn, arguments):
-    for case in (is_found_when_the_program_ends, nothing_is_said_of_others, is_found_when_the_process_is_left):
+    for case in (an_overwritten_hook_is_reported_at_the_end, intact_hooks_are_not_reported, an_overwritten_hook_is_reported_at_a_detach):
         case(sojourn, arguments[0])
         print(case.__name__, flush=True)
 

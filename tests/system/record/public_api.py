@@ -33,7 +33,7 @@ def recorded(sojourn, program, how, policy):
     return database, done.stdout.decode()
 
 
-def alone_it_does_nothing(sojourn, program):
+def the_api_does_nothing_without_a_recorder(sojourn, program):
     done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     check(done.stdout == SENTENCE and done.stderr == "", f"it said {done}")
     needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True)
@@ -88,7 +88,7 @@ def gates_of(pid):
             if "x" in protection and not path]
 
 
-def an_attached_program_is_heard(sojourn, program):
+def an_attached_program_is_recorded(sojourn, program):
     target = Target([program, "laps"]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
     check(gates_of(target.pid) == [], "executable memory of no file before the attach")
@@ -112,8 +112,8 @@ def an_attached_program_is_heard(sojourn, program):
     check(status == 0 and output == "done\n", f"it ended with {status}, {output!r}")
 
 
-TESTS = [alone_it_does_nothing, stop_start_and_marks, flight_ships_when_the_program_asks,
-         slow_frames_are_seen, an_attached_program_is_heard]
+TESTS = [the_api_does_nothing_without_a_recorder, stop_start_and_marks, flight_ships_when_the_program_asks,
+         slow_frames_are_seen, an_attached_program_is_recorded]
 
 
 def test(sojourn, arguments):

@@ -46,7 +46,7 @@ def rows_of(sojourn, database, sql):
     return json_rows(ask(sojourn, "sql", "--json", sql, database).stdout)
 
 
-def code_is_known_again(sojourn, database, builds):
+def functions_are_matched_by_code(sojourn, database, builds):
     rows = differences(sojourn, database, "first", "other_order")
     check(rows[0]["matched_share"] == 1 and rows[0]["is_comparable"] == 1, f"matched: {rows[0]}")
     offsets = {row["function_id"]: row["offset"] for row in rows_of(sojourn, database, "SELECT function_id, offset FROM functions")}
@@ -57,7 +57,7 @@ def code_is_known_again(sojourn, database, builds):
     check("Functions without names: 100 % of their time was matched by their code." in text, text)
 
 
-def by_build_is_by_code(sojourn, database, builds):
+def p99_by_build_matches_functions_by_code(sojourn, database, builds):
     address = next(offset for offset, name in builds[0][2].items() if name == "compute")
     rows = json_rows(ask(sojourn, "sql", "--json", "--query", "p99_by_build", "--param", f"function=app+{address:#x}",
                                    database).stdout)
@@ -77,7 +77,7 @@ def other_code_is_not_compared(sojourn, database):
     check(json_rows(changed) == [], f"changed: {changed}")
 
 
-def counts_and_needs_are_said(sojourn, database):
+def diff_reports_counts_and_needed_sessions(sojourn, database):
     done = ask(sojourn, "diff", "name:first", "name:more_calls", database).stdout
     check(any("12.0 % more in all" in line for line in done.splitlines()), done)
     check(f"Too few sessions ({RUNS} and {RUNS}). Record 10 a side: sojourn bench -n 10." in done, done)
@@ -105,10 +105,10 @@ def test(sojourn, _):
     for name, program, times in (("first", builds[0], 100), ("other_order", builds[1], 100),
                                  ("unoptimized", builds[2], 100), ("more_calls", builds[0], 112)):
         record(sojourn, database, name, program[1], times)
-    code_is_known_again(sojourn, database, builds)
-    by_build_is_by_code(sojourn, database, builds)
+    functions_are_matched_by_code(sojourn, database, builds)
+    p99_by_build_matches_functions_by_code(sojourn, database, builds)
     other_code_is_not_compared(sojourn, database)
-    counts_and_needs_are_said(sojourn, database)
+    diff_reports_counts_and_needed_sessions(sojourn, database)
     symbols_help(sojourn, database, builds)
 
 

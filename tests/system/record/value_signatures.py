@@ -147,7 +147,7 @@ def refusals(sojourn):
         check(("floating-point argument 3" in done.stderr) == is_explained, f"{rule}: {done}")
 
 
-def other_places(sojourn):
+def a_warning_names_misplaced_arguments(sojourn):
     """A warning names an argument that debug data locate elsewhere than the signature. The argument is recorded as
     written."""
     program = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "gcc-O2", "values")
@@ -158,11 +158,11 @@ def other_places(sojourn):
         told = f"in the debug data '{name}' (" in done.stderr
         advised = "'_:KIND'" in done.stderr
         check(done.returncode == 0 and told == advised == ("in another place" in done.stderr) == (name is not None), f"{rule}: {done.stderr}")
-    check(told_of_running(sojourn, program, "/bin/sleep") is False, "the file at the path was looked at, not the one that runs")
-    check(told_of_running(sojourn, "/bin/sleep", program) is True, "the file that runs was not looked at")
+    check(warns_about_running(sojourn, program, "/bin/sleep") is False, "the file at the path was looked at, not the one that runs")
+    check(warns_about_running(sojourn, "/bin/sleep", program) is True, "the file that runs was not looked at")
 
 
-def told_of_running(sojourn, here, there):
+def warns_about_running(sojourn, here, there):
     """True if the recorder warns about a process that runs the file `there`. On this machine, the path of that
     process has the file `here`, as for a process in a container."""
     path = sojourn.path("running")
@@ -194,7 +194,7 @@ def test(sojourn, arguments):
                 count += FUNCTIONS
     print(f"{count} signatures, {values} values as printed")
     refusals(sojourn)
-    other_places(sojourn)
+    a_warning_names_misplaced_arguments(sojourn)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def by_flags(sojourn, program):
     print("flags")
 
 
-def kept_and_removed(sojourn, program):
+def values_are_copied_and_removed_with_their_session(sojourn, program):
     """Values are copied and removed together with their session."""
     rules = [rule("val_odd", 1, "long"), rule("val_text", 1, "string")]
     database, _, _ = record(sojourn, [program], write_policy(sojourn, rules))
@@ -275,7 +275,7 @@ def test(sojourn, arguments):
     program = os.path.join(folder, "gcc-O2/values")
     conditions(sojourn, program)
     by_flags(sojourn, program)
-    kept_and_removed(sojourn, program)
+    values_are_copied_and_removed_with_their_session(sojourn, program)
     attached(sojourn, program)
     refusals(sojourn, program)
     for name in ("O0", "O2", "aarch64-O0", "aarch64-O2", "aarch64-pac"):

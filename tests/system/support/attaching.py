@@ -17,7 +17,7 @@ ENDINGS = ("has ended", "runs another program", "there is no process", "first th
            "cannot be traced or has ended")
 
 
-def tells_of_an_end(done):
+def reports_an_end(done):
     return any(sentence in done.stderr for sentence in ENDINGS)
 
 
@@ -129,7 +129,7 @@ def attach(sojourn, pid, database, options=(), **run_options):
         return done, json.load(file)
 
 
-def copy_for_everybody(sojourn):
+def copy_for_all_users(sojourn):
     """Copies the program and its agent to a folder that other users can read."""
     build = os.path.dirname(os.path.dirname(sojourn.program))
     for name in ("bin/sojourn", "lib/libsojourn-agent.so"):
@@ -233,7 +233,7 @@ class Met:
         done, summary = attach(sojourn, pid, database,
                                ["--for", f"{chance.randrange(5, 60)}ms", *options])
         if summary is None:
-            check(has_ended() or tells_of_an_end(done), f"{what}: {done}")
+            check(has_ended() or reports_an_end(done), f"{what}: {done}")
         else:
             left = summary["left_bytes"]
             check(left == 0 or self.forks_threads and left % mapped_bytes(sojourn) == 0,

@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import (Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, tells_of_an_end,
+from attaching import (Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, reports_an_end,
                        until_met)
 from heap_mistakes import FOUND, HEAP, MORE
 from sojourn_testing import PATIENCE_S, SAMPLES, check, main
@@ -71,7 +71,7 @@ def without_pool(looked):
     return looked
 
 
-def test_comes_and_goes(sojourn, program):
+def test_attach_and_detach_twice(sojourn, program):
     """Each mistake is found, in both recordings. A detach restores every byte and signal handler."""
     target = Heap(program)
     before, code = without_pool(look(target.pid)), code_bytes(target.pid)
@@ -220,7 +220,7 @@ def watch_program(sojourn, command, database, policy, chance):
             done = sojourn.run(["attach", "-q", "-o", database, "--for", f"{chance.randrange(50, 400)}ms",
                                 *options, str(program.pid)], capture_output=True, text=True)
             rounds += done.returncode == 0
-            check(done.returncode == 0 or program.poll() is not None or tells_of_an_end(done), f"{done}")
+            check(done.returncode == 0 or program.poll() is not None or reports_an_end(done), f"{done}")
         output = program.communicate()[0]
     check(run_plain(["printf", "%s", output])[0][0] == expected[0] and program.returncode == expected[1],
           f"python3 ended with {program.returncode}: {output}")
@@ -236,7 +236,7 @@ def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "heap")
     seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
     print(f"seed {seed}")
-    test_comes_and_goes(sojourn, program)
+    test_attach_and_detach_twice(sojourn, program)
     test_blocks_live(sojourn, program)
     test_policy(sojourn, program)
     test_memory(sojourn, program)

@@ -52,7 +52,7 @@ def record(sojourn, program, mistakes, **heap):
     return found, account["uses"]
 
 
-def test_not_blocks(sojourn, program, delayed):
+def test_a_free_of_another_address_is_a_finding(sojourn, program, delayed):
     """A free of an address that is not a block is a finding, and the program ends as it does without Sojourn."""
     policy = sojourn.path("not_blocks.json")
     with open(policy, "w", encoding="utf-8") as file:
@@ -86,7 +86,7 @@ def test(sojourn, arguments):
     found, uses = record(sojourn, program, [READ_AFTER, READ_BEFORE], align="both")
     check(found == {("overflow", "read_at"), ("underflow", "read_at")} and RUNS // 2 < uses < 2 * RUNS, f"{found}, {uses}")
     for delayed in (False, True):
-        test_not_blocks(sojourn, os.path.join(arguments[0], "gcc-O2", "not_blocks"), delayed)
+        test_a_free_of_another_address_is_a_finding(sojourn, os.path.join(arguments[0], "gcc-O2", "not_blocks"), delayed)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def check_account(sojourn, database, command):
     return account
 
 
-def without_place(name):
+def strip_place(name):
     return name.split("(")[0]
 
 
@@ -96,7 +96,7 @@ def test_objects(sojourn, folder, label):
         done, database = record(sojourn, [program, str(number)], f"objects-{label}-{number}")
         check(done.returncode == 0, f"{program} {number} ended with {done.returncode}")
         check_account(sojourn, database, program)
-        found = {(row["kind"], without_place(row["used_in"])) for row in sojourn.sql(database, FOUND)}
+        found = {(row["kind"], strip_place(row["used_in"])) for row in sojourn.sql(database, FOUND)}
         check(found == {wanted}, f"{program} {number}: {found}, not {wanted}")
 
 

@@ -41,7 +41,7 @@ def leave(recorder, pid):
     check(recorder.returncode == 0, f"leaving {pid}: {told}")
 
 
-def test_comes_and_goes(sojourn, program):
+def test_attach_and_detach_twice(sojourn, program):
     target = Objects([program, "-"])
     target.obey(0)
     code = code_bytes(target.pid)
@@ -148,7 +148,7 @@ def test_age(sojourn, program):
 
 def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "messages")
-    test_comes_and_goes(sojourn, program)
+    test_attach_and_detach_twice(sojourn, program)
     for options in (["--policy", write_policy(sojourn, "stages")], ["--objc", "dispatch"], []):
         test_classes_of_every_stage(sojourn, os.path.join(arguments[0], "gcc-O2", "tables"), options)
     test_policy(sojourn, program)

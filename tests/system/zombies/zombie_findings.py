@@ -51,7 +51,7 @@ def record(sojourn, collector, device, program, *words):
     check(done.returncode == 0, f"{program} on {device.name}: {done}")
 
 
-def test_one_row(sojourn, collector, devices, program):
+def test_two_builds_and_three_devices_make_one_finding(sojourn, collector, devices, program):
     """Builds are distinguished by their build-id, not by their path."""
     os.mkdir(sojourn.path("new"))
     newer = sojourn.path("new/heap")
@@ -144,7 +144,7 @@ def test(sojourn, arguments):
     collector.plain = plain
     devices = [Device(sojourn, f"phone{number}") for number in range(3)]
     try:
-        test_one_row(sojourn, collector, devices, program)
+        test_two_builds_and_three_devices_make_one_finding(sojourn, collector, devices, program)
         test_people(sojourn, collector, devices[0], program, port)
         enrol(collector, devices[1])
         devices[1].start()

@@ -89,7 +89,7 @@ def test_alive(sojourn, folder):
         check(most <= account["guarded"] <= most + 100 and account["uses"] == 1, f"{wrapper}: {account}")
 
 
-def test_no_memory(sojourn, folder):
+def test_a_program_without_memory_runs_unharmed(sojourn, folder):
     """A program that has no memory left runs unharmed, and the summary says which blocks were not guarded."""
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
     plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
@@ -137,7 +137,7 @@ def test(sojourn, arguments):
     test_heap(sojourn, folder)
     test_pages(sojourn, folder)
     test_alive(sojourn, folder)
-    test_no_memory(sojourn, folder)
+    test_a_program_without_memory_runs_unharmed(sojourn, folder)
     test_objects(sojourn, folder)
     test_recorder_dies(sojourn, folder)
 

@@ -79,7 +79,7 @@ static void count_records(uint32_t arena_number, tally *sum, uint32_t *state)
 
 static char *const count_only[] = {(char *)SJ_TEST_SAMPLE, (char *)"1000", NULL};
 
-static void test_a_program_is_recorded_and_sees_nothing_of_it(void **unused)
+static void test_a_recorded_program_runs_unchanged(void **unused)
 {
     (void)unused;
     tally sum = {0};
@@ -344,7 +344,7 @@ static void test_no_fork_handler_is_called_when_they_are_unregistered(void **unu
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_program_is_recorded_and_sees_nothing_of_it),
+        cmocka_unit_test(test_a_recorded_program_runs_unchanged),
         cmocka_unit_test(test_an_earlier_preload_is_restored),
         cmocka_unit_test(test_without_a_recorder_the_program_runs_untouched),
         cmocka_unit_test(test_a_conversation_that_breaks_disarms),

@@ -143,7 +143,7 @@ static void a_module_that_was_not_relocated_changes_no_other(void **state)
     }
 }
 
-static void a_module_that_comes_after_it_frees_what_it_left(void **state)
+static void the_next_bound_module_frees_the_stub_of_an_unloaded_one(void **state)
 {
     (void)state;
     void *region = defer_module(false);
@@ -189,7 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_that_was_not_relocated_changes_no_other),
-        cmocka_unit_test(a_module_that_comes_after_it_frees_what_it_left),
+        cmocka_unit_test(the_next_bound_module_frees_the_stub_of_an_unloaded_one),
         cmocka_unit_test(a_module_that_is_unloaded_leaves_nothing),
         cmocka_unit_test(a_section_is_restored_only_if_it_leads_to_the_stub),
     };

@@ -245,7 +245,7 @@ static void a_block_that_grows_moves_and_is_kept(void **state)
     assert_true(freed == 1 && atomic_load(&region->counters.uses) == 1);
 }
 
-static void the_end_releases_the_records(void **state)
+static void the_end_of_delaying_releases_the_records(void **state)
 {
     (void)state;
     void *object = make_object(&few);
@@ -271,7 +271,7 @@ static uint32_t capacity_of(uint32_t kib)
     return (uint32_t)((kib << 10) / (BLOCK_BYTES + sizeof(sj_kept_block)));
 }
 
-static void the_limit_says_how_many_blocks_are_kept(void **state)
+static void the_limit_bounds_the_number_of_kept_blocks(void **state)
 {
     (void)state;
     const uint32_t held = capacity_of(4);
@@ -301,7 +301,7 @@ static void resized_blocks_do_not_use_the_limit(void **state)
     assert_int_equal(freed, 0);
 }
 
-static void the_budget_leaves_frees_out(void **state)
+static void the_budget_delays_only_one_free_in_n(void **state)
 {
     (void)state;
     atomic_store(&region->delayed_shift, 2);
@@ -368,10 +368,10 @@ int main(void)
         TEST(all_kept_objects_are_found),
         TEST(objects_with_too_many_functions_are_freed_at_once),
         TEST(a_block_that_grows_moves_and_is_kept),
-        TEST(the_end_releases_the_records),
-        TEST(the_limit_says_how_many_blocks_are_kept),
+        TEST(the_end_of_delaying_releases_the_records),
+        TEST(the_limit_bounds_the_number_of_kept_blocks),
         TEST(resized_blocks_do_not_use_the_limit),
-        TEST(the_budget_leaves_frees_out),
+        TEST(the_budget_delays_only_one_free_in_n),
         TEST(a_child_does_not_count_blocks_that_threads_of_its_parent_owned),
         TEST(a_stack_of_no_bytes_is_empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 
 #include "tests/support/check.h"
 
-static void the_distance_is_restored(void **state)
+static void the_sampling_distance_is_restored_after_forced_allocations(void **state)
 {
     (void)state;
     sj_sampling_countdown = 77;
@@ -30,7 +30,8 @@ static void a_new_thread_still_draws_a_distance(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_distance_is_restored),
-                                       cmocka_unit_test(a_new_thread_still_draws_a_distance)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sampling_distance_is_restored_after_forced_allocations),
+        cmocka_unit_test(a_new_thread_still_draws_a_distance)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,7 @@ static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t space
 
 /* The module's jumps reach the main thread's stack, and the addresses below the module are in use.
  * Stubs must leave the stack space to grow. */
-static void test_areas_leave_the_stack_room(void **state)
+static void test_areas_leave_space_for_the_stack(void **state)
 {
     (void)state;
     enum { BYTES = 5 * 65536, STACK_GROWS = 1 << 26 };
@@ -315,7 +315,7 @@ int main(void)
         cmocka_unit_test(test_attached_processes_have_no_patch_over_a_page_boundary),
         cmocka_unit_test(test_damaged_plans_are_refused),
         cmocka_unit_test(test_large_areas_are_aligned_to_huge_pages),
-        cmocka_unit_test(test_areas_leave_the_stack_room),
+        cmocka_unit_test(test_areas_leave_space_for_the_stack),
         cmocka_unit_test(test_plans_with_wrong_offsets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

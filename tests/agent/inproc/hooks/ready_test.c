@@ -174,7 +174,7 @@ static void refuse_others(const char *directory)
     expect_nothing(FIRST_FUNCTION);
 }
 
-static void test_what_does_not_fit_is_not_used(void **state)
+static void test_stubs_that_do_not_fit_are_not_reused(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(refuse_others), 0);
@@ -236,13 +236,13 @@ static void keep_after_killed(const char *directory)
     CHECK(access(left_path, F_OK) != 0);
 }
 
-static void test_what_a_killed_process_left_hinders_nobody(void **state)
+static void test_stubs_of_a_killed_process_are_replaced(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(keep_after_killed), 0);
 }
 
-static void test_another_plan_makes_it_useless(void **state)
+static void test_stubs_of_another_plan_are_not_reused(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(follow_the_plan), 0);
@@ -283,10 +283,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_third_process_uses_what_the_second_kept),
-        cmocka_unit_test(test_what_does_not_fit_is_not_used),
-        cmocka_unit_test(test_another_plan_makes_it_useless),
+        cmocka_unit_test(test_stubs_that_do_not_fit_are_not_reused),
+        cmocka_unit_test(test_stubs_of_another_plan_are_not_reused),
         cmocka_unit_test(test_stubs_are_kept_for_the_plan_that_was_mapped),
-        cmocka_unit_test(test_what_a_killed_process_left_hinders_nobody),
+        cmocka_unit_test(test_stubs_of_a_killed_process_are_replaced),
         cmocka_unit_test(test_damaged_headers_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

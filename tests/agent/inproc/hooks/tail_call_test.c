@@ -210,7 +210,7 @@ static void toggle(const char *directory)
     }
 }
 
-static void test_both_functions_are_hooked_and_set_free_by_themselves(void **state)
+static void test_both_functions_are_hooked_and_unhooked_separately(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(toggle), 0);
@@ -232,7 +232,7 @@ static void patch_by_others(const char *directory)
     check_call(true, false);
 }
 
-static void test_a_jump_that_others_put_there_is_no_patch(void **state)
+static void test_a_jump_of_another_tool_is_not_taken_for_a_patch(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(patch_by_others), 0);
@@ -308,7 +308,7 @@ static void record_without_tail_call_entry(const char *directory)
     CHECK(have_been_two);
 }
 
-static void test_where_there_is_no_tail_call_entry_the_functions_own_probe_records(void **state)
+static void test_without_a_tail_call_entry_the_functions_own_probe_records(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(record_without_tail_call_entry), 0);
@@ -337,9 +337,9 @@ static void test_plans_with_wrong_callees_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_functions_are_hooked_and_set_free_by_themselves),
-        cmocka_unit_test(test_a_jump_that_others_put_there_is_no_patch),
-        cmocka_unit_test(test_where_there_is_no_tail_call_entry_the_functions_own_probe_records),
+        cmocka_unit_test(test_both_functions_are_hooked_and_unhooked_separately),
+        cmocka_unit_test(test_a_jump_of_another_tool_is_not_taken_for_a_patch),
+        cmocka_unit_test(test_without_a_tail_call_entry_the_functions_own_probe_records),
         cmocka_unit_test(test_plans_with_wrong_callees_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void check_map(const char *directory, bool is_there)
     assert_true((sj_recorder_changes != NULL) == is_there);
 }
 
-static void half_a_table_is_none(void **state)
+static void an_incomplete_table_is_not_mapped(void **state)
 {
     char directory[] = "/dev/shm/sj-changes-XXXXXX";
     char path[PATH_MAX];
@@ -50,7 +50,7 @@ static void half_a_table_is_none(void **state)
 }
 
 /* Tests which kinds and numbers a rule can set in each argument type. */
-static void only_what_fits_is_set(void **state)
+static void only_values_that_fit_the_argument_are_set(void **state)
 {
     static const sj_changed_number boolean = {.bytes = 1, .most = 1};
     static const sj_changed_number small = {.bytes = 2, .most = UINT16_MAX};
@@ -84,8 +84,8 @@ static void only_what_fits_is_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_a_table_is_none),
-        cmocka_unit_test(only_what_fits_is_set),
+        cmocka_unit_test(an_incomplete_table_is_not_mapped),
+        cmocka_unit_test(only_values_that_fit_the_argument_are_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -480,7 +480,7 @@ static void drop_exits(const char *directory)
     account_for(made.closer, leave_tag(CLOSER));
 }
 
-static void test_entries_that_are_dropped_are_calls_and_exits_are_none(void **state)
+static void test_dropped_entries_count_as_calls_and_dropped_exits_do_not(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(drop_entries), 0);
@@ -492,7 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counted_calls_are_recorded_as_timed_ones_are),
         cmocka_unit_test(test_counted_probes_keep_registers_flags_and_vectors),
-        cmocka_unit_test(test_entries_that_are_dropped_are_calls_and_exits_are_none),
+        cmocka_unit_test(test_dropped_entries_count_as_calls_and_dropped_exits_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void wait_despite_installed_handler(const char *directory)
     CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
 }
 
-static void test_an_installed_handler_does_not_keep_from_waiting(void **state)
+static void test_a_thread_waits_although_a_handler_is_installed(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(wait_despite_installed_handler), 0);
@@ -133,7 +133,7 @@ static void wait_despite_a_handler_that_returned(const char *directory)
     wait_above_remains(installed.restorer);
 }
 
-static void test_a_handler_that_returned_does_not_keep_from_waiting(void **state)
+static void test_a_thread_waits_after_a_handler_has_returned(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(wait_despite_a_handler_that_returned), 0);
@@ -200,7 +200,7 @@ static void overfill_in_handlers_of_a_waiting_thread(const char *directory)
     CHECK(atomic_load(&((sj_arena_header *)arena)->drain_waiters) == 0);
 }
 
-static void test_handlers_of_a_waiting_thread_find_room(void **state)
+static void test_handlers_of_a_waiting_thread_record_into_reserved_space(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(record_in_handlers_of_a_waiting_thread), 0);
@@ -397,7 +397,7 @@ static void fork_while_waiting(const char *directory, uint32_t chunks, uint64_t 
     CHECK(atomic_load(&sj_recorder.calling) == 0);
 }
 
-static void fork_while_waiting_for_room(const char *directory)
+static void fork_while_waiting_for_space(const char *directory)
 {
     const uint64_t calls = UINT64_C(3) * SJ_CHUNK_RECORDS;
     fork_while_waiting(directory, 2, calls);
@@ -437,7 +437,7 @@ static void test_a_child_may_return_from_a_handler_into_a_wait(void **state)
 {
     (void)state;
     for (forks_by = FORK_ALONE; forks_by <= FORK_UNSEEN; forks_by++) {
-        assert_int_equal(run_in_child(fork_while_waiting_for_room), 0);
+        assert_int_equal(run_in_child(fork_while_waiting_for_space), 0);
         assert_int_equal(run_in_child(fork_while_waiting_with_spare), 0);
         assert_int_equal(run_in_child(fork_while_waiting_for_slot), 0);
     }
@@ -605,10 +605,10 @@ int main(void)
         cmocka_unit_test(test_a_handler_is_not_noted_without_space),
         cmocka_unit_test(test_a_later_chunk_does_not_repeat_a_handlers_notes),
         cmocka_unit_test(test_a_handler_that_was_left_is_forgotten_at_the_next_chunk),
-        cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
+        cmocka_unit_test(test_a_thread_waits_although_a_handler_is_installed),
         cmocka_unit_test(test_a_signal_handler_never_waits),
-        cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),
-        cmocka_unit_test(test_handlers_of_a_waiting_thread_find_room),
+        cmocka_unit_test(test_a_thread_waits_after_a_handler_has_returned),
+        cmocka_unit_test(test_handlers_of_a_waiting_thread_record_into_reserved_space),
         cmocka_unit_test(test_a_handler_may_leave_a_waiting_thread_by_longjmp),
         cmocka_unit_test(test_a_child_may_return_from_a_handler_into_a_wait),
 #if defined(__x86_64__)

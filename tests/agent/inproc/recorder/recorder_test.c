@@ -102,7 +102,7 @@ static void give_space_back(const char *directory)
     CHECK(!is_mapped(base) && !is_mapped(base + low - 1) && !is_mapped(base + high));
 }
 
-static void test_address_space_is_given_back(void **state)
+static void test_address_space_of_ended_arenas_is_released(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(give_space_back), 0);
@@ -700,13 +700,13 @@ static void leave_idle_values_out(const char *directory)
     free(changes);
 }
 
-static void test_values_that_no_rule_is_about_are_idle(void **state)
+static void test_values_without_a_rule_are_not_recorded(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(leave_idle_values_out), 0);
 }
 
-static void test_marks_begin_the_rules_that_are_there(void **state)
+static void test_marks_enable_the_rules_between_them(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(judge_between_marks), 0);
@@ -728,13 +728,13 @@ int main(void)
         cmocka_unit_test(test_a_child_without_handlers_disarms_itself),
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
         cmocka_unit_test(test_the_thread_that_ends_the_program_notes_its_name),
-        cmocka_unit_test(test_address_space_is_given_back),
+        cmocka_unit_test(test_address_space_of_ended_arenas_is_released),
         cmocka_unit_test(test_programs_that_are_executed_at_once_have_marks_of_their_own),
         cmocka_unit_test(test_arenas_take_an_eighth_of_the_address_space),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),
-        cmocka_unit_test(test_values_that_no_rule_is_about_are_idle),
-        cmocka_unit_test(test_marks_begin_the_rules_that_are_there),
+        cmocka_unit_test(test_values_without_a_rule_are_not_recorded),
+        cmocka_unit_test(test_marks_enable_the_rules_between_them),
         cmocka_unit_test(test_start_refuses_bad_sizes_and_leaves_no_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

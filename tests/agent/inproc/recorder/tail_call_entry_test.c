@@ -209,7 +209,7 @@ static void record_unpatched(const char *directory)
     record_calls(directory, false, 1);
 }
 
-static void test_a_function_set_free_is_jumped_to(void **state)
+static void test_an_unhooked_function_is_jumped_to(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(record_unpatched), 0);
@@ -237,7 +237,7 @@ static void write_to_mark(const char *directory)
     CHECK(sj_record_tag(next_record(&list)) == 0);
 }
 
-static void test_what_others_write_to_the_landing_mark_runs(void **state)
+static void test_code_that_another_tool_writes_to_the_landing_mark_runs(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(write_to_mark), 0);
@@ -284,7 +284,7 @@ static void free_during_wait(const char *directory)
     CHECK(sj_record_tag(next_record(&list)) == 0);
 }
 
-static void test_a_function_set_free_while_its_caller_waits_is_jumped_to(void **state)
+static void test_a_function_unhooked_while_its_caller_waits_is_jumped_to(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(free_during_wait), 0);
@@ -296,9 +296,9 @@ int main(void)
         cmocka_unit_test(test_a_trampoline_keeps_registers_and_vectors),
         cmocka_unit_test(test_a_trampoline_keeps_registers_when_disarmed),
         cmocka_unit_test(test_a_tail_call_is_one_moment),
-        cmocka_unit_test(test_a_function_set_free_is_jumped_to),
-        cmocka_unit_test(test_a_function_set_free_while_its_caller_waits_is_jumped_to),
-        cmocka_unit_test(test_what_others_write_to_the_landing_mark_runs),
+        cmocka_unit_test(test_an_unhooked_function_is_jumped_to),
+        cmocka_unit_test(test_a_function_unhooked_while_its_caller_waits_is_jumped_to),
+        cmocka_unit_test(test_code_that_another_tool_writes_to_the_landing_mark_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void test_bytes_that_are_no_text_are_shown_as_numbers(void **state)
     expect("\xe6\xbc\xa2", "\xed\xa0\x80", "(B)V", "\xe6\xbc\xa2.\\xed\\xa0\\x80(byte)");
 }
 
-static void test_descriptors_without_a_format_are_shown_as_they_are(void **state)
+static void test_descriptors_without_a_format_are_shown_unchanged(void **state)
 {
     (void)state;
     expect("A", "m", "(Ljava/lang/String", "A.m(Ljava/lang/String");
@@ -56,7 +56,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_are_those_of_java),
         cmocka_unit_test(test_bytes_that_are_no_text_are_shown_as_numbers),
-        cmocka_unit_test(test_descriptors_without_a_format_are_shown_as_they_are),
+        cmocka_unit_test(test_descriptors_without_a_format_are_shown_unchanged),
         cmocka_unit_test(test_long_names_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static sj_elf_section *section_of(sj_elf *elf, const char *name)
     return section;
 }
 
-static void test_found_with_symbols_and_without(void **state)
+static void test_the_tracer_is_found_with_symbols_and_without(void **state)
 {
     sj_elf elf;
     sj_tracer tracer;
@@ -37,7 +37,7 @@ static void test_found_with_symbols_and_without(void **state)
     sj_elf_close(&elf);
 }
 
-static void test_not_found_where_probes_are_missing_or_elsewhere(void **state)
+static void test_the_tracer_is_not_found_without_its_probes(void **state)
 {
     sj_elf elf;
     sj_tracer tracer;
@@ -60,7 +60,7 @@ static sj_status read_listing(const char *bytes, size_t size, sj_class_file *fil
     return sj_class_listing_read((sj_slice){(const uint8_t *)bytes, size}, file, NULL);
 }
 
-static void test_a_class_as_the_jvm_tells_of_it(void **state)
+static void test_a_class_listing_of_the_jvm_is_parsed(void **state)
 {
     /* The terminator of the last text is the string's own. */
     static const char listing[] = "a/B\0+run\0(I)V\0-gone\0()V";
@@ -84,8 +84,8 @@ static void test_a_class_as_the_jvm_tells_of_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_with_symbols_and_without),
-        cmocka_unit_test(test_not_found_where_probes_are_missing_or_elsewhere),
-        cmocka_unit_test(test_a_class_as_the_jvm_tells_of_it)};
+        cmocka_unit_test(test_the_tracer_is_found_with_symbols_and_without),
+        cmocka_unit_test(test_the_tracer_is_not_found_without_its_probes),
+        cmocka_unit_test(test_a_class_listing_of_the_jvm_is_parsed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static sj_status find_super(void *context, const char *name, const char *super)
     return SJ_OK;
 }
 
-static void classes_tell_what_they_extend(void **state)
+static void the_superclass_of_each_class_is_read(void **state)
 {
     (void)state;
     char super[64] = "";
@@ -78,7 +78,7 @@ static uint64_t token_of(const char *text)
 }
 
 /* The hash is checked with examples from its standard and with the key of ECMA. */
-static void tokens_are_those_of_the_keys(void **state)
+static void tokens_of_public_keys_are_computed(void **state)
 {
     (void)state;
     static const uint8_t ecma[16] = {[8] = 4};
@@ -132,7 +132,7 @@ static sj_status count_only(void *context, uint32_t token, const char *name, boo
     return SJ_OK;
 }
 
-static void damaged_tables_are_no_wrong_memory(void **state)
+static void damaged_tables_cause_no_wrong_access(void **state)
 {
     (void)state;
     size_t size;
@@ -163,10 +163,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_has_its_name),
-        cmocka_unit_test(classes_tell_what_they_extend),
-        cmocka_unit_test(tokens_are_those_of_the_keys),
+        cmocka_unit_test(the_superclass_of_each_class_is_read),
+        cmocka_unit_test(tokens_of_public_keys_are_computed),
         cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(damaged_tables_are_no_wrong_memory),
+        cmocka_unit_test(damaged_tables_cause_no_wrong_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

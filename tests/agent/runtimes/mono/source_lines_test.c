@@ -92,7 +92,7 @@ static void read_embedded(const symbol_file *file, seen_lines *seen, sj_status e
 }
 
 /* The assembly with embedded symbols is another build, but line 36 of Main has the same offset. */
-static void the_one_in_the_assembly_tells_them_too(void **state)
+static void embedded_symbols_give_the_same_lines(void **state)
 {
     static symbol_file file, pdb;
     uint32_t size = 0;
@@ -115,7 +115,7 @@ static void the_one_in_the_assembly_tells_them_too(void **state)
     }
 }
 
-static void both_kinds_tell_the_same_lines(void **state)
+static void both_symbol_formats_give_the_same_lines(void **state)
 {
     static symbol_file mdb, pdb;
     seen_lines of_mdb = {0};
@@ -288,7 +288,7 @@ static void damage_embedded(const symbol_file *file)
     assert_true(told > 0);
 }
 
-static void damaged_files_are_no_wrong_memory(void **state)
+static void damaged_files_cause_no_wrong_access(void **state)
 {
     static symbol_file file;
     (void)state;
@@ -303,11 +303,11 @@ static void damaged_files_are_no_wrong_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_kinds_tell_the_same_lines),
-        cmocka_unit_test(the_one_in_the_assembly_tells_them_too),
+        cmocka_unit_test(both_symbol_formats_give_the_same_lines),
+        cmocka_unit_test(embedded_symbols_give_the_same_lines),
         cmocka_unit_test(steps_of_lines_of_any_size_are_read),
         cmocka_unit_test(other_builds_and_files_are_refused),
-        cmocka_unit_test(damaged_files_are_no_wrong_memory),
+        cmocka_unit_test(damaged_files_cause_no_wrong_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void test_results_in_registers(void **state)
+static void test_small_results_are_in_registers(void **state)
 {
     static const char *const types[] = {
         "v16@0:8",
@@ -33,7 +33,7 @@ static void test_results_in_registers(void **state)
     }
 }
 
-static void test_results_in_memory(void **state)
+static void test_large_results_are_in_memory(void **state)
 {
     static const char *const types[] = {
         "{Big=[4d][6q]}96@0:8{Big=[4d][6q]}16i96",
@@ -51,7 +51,7 @@ static void test_results_in_memory(void **state)
     }
 }
 
-static void test_what_is_not_understood(void **state)
+static void test_unknown_encodings_are_reported_as_such(void **state)
 {
     static const char *const types[] = {"",
                                         "!{",
@@ -80,7 +80,7 @@ static void test_what_is_not_understood(void **state)
     assert_int_equal(sj_objc_encoding_result("{Unknown}16@0:8"), SJ_OBJC_RESULT_UNKNOWN);
 }
 
-static void test_nesting_without_end_comes_back(void **state)
+static void test_endless_nesting_is_an_unknown_encoding(void **state)
 {
     char types[4096];
     (void)state;
@@ -98,10 +98,10 @@ static void test_nesting_without_end_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results_in_registers),
-        cmocka_unit_test(test_results_in_memory),
-        cmocka_unit_test(test_what_is_not_understood),
-        cmocka_unit_test(test_nesting_without_end_comes_back),
+        cmocka_unit_test(test_small_results_are_in_registers),
+        cmocka_unit_test(test_large_results_are_in_memory),
+        cmocka_unit_test(test_unknown_encodings_are_reported_as_such),
+        cmocka_unit_test(test_endless_nesting_is_an_unknown_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

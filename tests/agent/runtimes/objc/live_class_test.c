@@ -54,7 +54,7 @@ static void classes_of_both_runtimes_are_read(void **state)
     check_pair(&made, &made_meta);
 }
 
-static void what_is_no_class_is_not_read(void **state)
+static void malformed_classes_are_not_read(void **state)
 {
     (void)state;
     fake_class meta = {.name = "Root", .info = 2};
@@ -77,7 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_of_both_runtimes_are_read),
-        cmocka_unit_test(what_is_no_class_is_not_read),
+        cmocka_unit_test(malformed_classes_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ static void apply_and_undo(const char *directory)
                          &report) == SJ_EUNSUPPORTED);
 }
 
-static void test_plans_are_applied_and_taken_out_to_the_last_byte(void **state)
+static void test_plans_are_applied_and_removed_to_the_last_byte(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(apply_and_undo), 0);
@@ -241,7 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moved_instructions_lead_to_the_same_places),
         cmocka_unit_test(test_returns_are_true_and_far_jumps_are_refused),
-        cmocka_unit_test(test_plans_are_applied_and_taken_out_to_the_last_byte),
+        cmocka_unit_test(test_plans_are_applied_and_removed_to_the_last_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
