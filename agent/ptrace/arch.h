@@ -26,10 +26,11 @@ typedef struct sj_registers {
 SJ_MUST_CHECK sj_status sj_registers_get(pid_t tid, sj_registers *state);
 
 /* If the stop of a thread has made a wait of its program return EINTR, makes the thread wait again
- * when it runs. These waits are epoll_wait, semop, sigtimedwait and their like, which the kernel
- * does not restart. Leaves the result if a signal is pending, because the signal ends the wait,
- * too. A time limit begins again. SJ_EUNSUPPORTED: the kernel of this machine does not report what
- * is needed. SJ_ECLOSED: the thread has ended. */
+ * when it runs. These waits are epoll_wait, semop, sigtimedwait and their like, and calls on
+ * sockets with a time limit, which the kernel does not restart. A signal that a handler handles
+ * ends the wait, also if it arrives before the thread runs. A time limit begins again.
+ * SJ_EUNSUPPORTED: the kernel of this machine does not report what is needed. SJ_ECLOSED: the
+ * thread has ended. */
 SJ_MUST_CHECK sj_status sj_wait_repeat(pid_t tid);
 
 /* True if sj_wait_repeat works on this machine. */

@@ -43,9 +43,6 @@ typedef struct sj_proc_thread {
 /* Fills `thread` without allocating memory. SJ_ENOTFOUND: the thread does not exist. */
 SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread);
 
-/* True if a signal that the thread does not block is pending for it or its process. */
-bool sj_proc_has_signal(pid_t tid);
-
 /* Number of times that a thread has given up its processor to wait. 0: unknown. */
 uint64_t sj_proc_count_waits(pid_t pid, pid_t tid);
 

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +99,55 @@ static void a_signal_ends_a_wait(void **state)
     assert_int_equal(finish(child, event, &target), EXIT_INTERRUPTED);
 }
 
+/* The signal arrives when the thread has been told to wait again, before it runs. */
+static void a_late_signal_ends_a_wait(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    const int event = eventfd(0, 0);
+    const pid_t child = start_waiting(event);
+    stop_in_wait(child, &target);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+    }
+    assert_int_equal(kill(child, SIGUSR1), 0);
+    sj_tracee_resume_all(&target);
+    assert_int_equal(finish(child, event, &target), EXIT_INTERRUPTED);
+}
+
+/* Starts a child that receives from a socket with a time limit, and exits with what it returned. */
+static pid_t start_receiving(int socket)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct timeval limit = {.tv_sec = 3600};
+        uint64_t got;
+        if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) != 0) {
+            _exit(EXIT_FAILED);
+        }
+        const ssize_t bytes = recv(socket, &got, sizeof(got), 0);
+        _exit(bytes > 0 ? EXIT_READY : errno == EINTR ? EXIT_INTERRUPTED : EXIT_FAILED);
+    }
+    return child;
+}
+
+static void a_timed_receive_goes_on_after_a_stop(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    const pid_t child = start_receiving(sockets[0]);
+    stop_in_wait(child, &target);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+        assert_int_equal(finish(child, sockets[1], &target), EXIT_READY);
+    } else {
+        (void)finish(child, sockets[1], &target);
+    }
+    close(sockets[0]);
+}
+
 static void a_child_keeps_its_exit_status(void **state)
 {
     (void)state;
@@ -118,6 +169,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wait_goes_on_after_a_stop),
         cmocka_unit_test(a_signal_ends_a_wait),
+        cmocka_unit_test(a_late_signal_ends_a_wait),
+        cmocka_unit_test(a_timed_receive_goes_on_after_a_stop),
         cmocka_unit_test(a_child_keeps_its_exit_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
