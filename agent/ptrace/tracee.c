@@ -48,7 +48,7 @@ sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 {
     char path[64];
     sj_proc_thread leader;
-    *target = (sj_tracee){.pid = pid, .memory = -1};
+    *target = (sj_tracee){.pid = pid, .memory = -1, .stop_timeout_ms = STOP_TIMEOUT_MS};
     target->is_child = sj_proc_thread_read(pid, pid, &leader) == SJ_OK && leader.parent == getpid();
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)sj_proc_living(pid));
     target->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -209,7 +209,7 @@ static sj_status await_stop(sj_tracee *target, size_t thread)
 {
     int wait_status = 0;
     for (;;) {
-        SJ_TRY(sj_tracee_wait(target, thread, STOP_TIMEOUT_MS, &wait_status));
+        SJ_TRY(sj_tracee_wait(target, thread, target->stop_timeout_ms, &wait_status));
         if (is_event_stop(wait_status)) {
             return SJ_OK;
         }
@@ -327,7 +327,7 @@ static void resume_until(sj_tracee *target, size_t kept)
             (void)ptrace(PTRACE_INTERRUPT, target->threads[last].tid, NULL, NULL);
             (void)!await_stop(target, last);
         }
-        (void)ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL);
+        target->is_left_traced |= ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL) != 0;
         target->count--;
     }
     target->resumed_ns =

@@ -32,6 +32,10 @@ typedef struct sj_tracee {
     bool is_child;
     /* the tracer has raised its own priority, which it does while all threads are stopped */
     bool is_boosted;
+    int stop_timeout_ms; /* how long a thread may take to stop */
+    /* a thread that did not stop, or runs under another number since an exec, may still be traced:
+     * end the calling thread, or the traced one stops for ever later */
+    bool is_left_traced;
 } sj_tracee;
 
 /* Lock and unlock a mutex of this process. The kernel allows one tracer per process. So if several

@@ -26,6 +26,7 @@ enum {
     THREADS_MOST = 64, /* looked at in one process */
     STOPPED_MOST = 4,  /* of these */
     LOOKS = 256,       /* a power of two */
+    STOP_TIMEOUT_MS = 200,
     FILES_MOST = 64
 };
 
@@ -46,6 +47,8 @@ struct sj_code_samples {
     sj_registry *registry;
     sj_drain *drain;
     pthread_t thread;
+    uint64_t period_ns;
+    bool is_left_traced; /* see sj_tracee */
     uint64_t tick;
     bool is_busy;   /* a thread was running at the last tick */
     uint64_t calls; /* recorded calls at the last tick */
@@ -122,12 +125,19 @@ static void count_sample(sj_code_samples *samples, const sj_tracee *target, uint
     free(search);
 }
 
-/* Stops a running thread for some microseconds to read its program counter. */
-static void sample_thread(sj_code_samples *samples, sj_tracee *target, pid_t tid, uint64_t ns)
+/* Stops a running thread for some microseconds to read its program counter. A thread that has begun
+ * a wait since it was looked at is left alone: the stop might end the wait, or cut a write short.
+ */
+static void sample_thread(sj_code_samples *samples, sj_tracee *target, const thread_look *look,
+                          uint64_t ns)
 {
+    const pid_t tid = look->tid;
     size_t thread;
     sj_registers state = {0};
     bool is_known = false;
+    if (sj_proc_count_waits(target->pid, tid) != look->waits) {
+        return;
+    }
     if (sj_tracee_stop_one(target, tid, &thread) == SJ_OK) {
         (void)!sj_wait_repeat(tid);
         is_known = sj_registers_get(tid, &state) == SJ_OK && !state.in_syscall;
@@ -157,7 +167,7 @@ static bool is_computing(sj_code_samples *samples, pid_t pid, pid_t tid)
 }
 
 /* Writes the threads of a process that compute. Returns their number. */
-static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STOPPED_MOST])
+static size_t find_computing(sj_code_samples *samples, pid_t pid, thread_look found[STOPPED_MOST])
 {
     char path[64];
     size_t count = 0;
@@ -173,7 +183,7 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STO
         if (tid > 0) {
             seen++;
             if (is_computing(samples, pid, tid)) {
-                tids[count++] = tid;
+                found[count++] = samples->looks[(size_t)tid % LOOKS];
             }
         }
     }
@@ -185,19 +195,21 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STO
  * calls and is only counted. */
 static void sample_process(sj_code_samples *samples, pid_t pid, uint64_t ns, bool is_known)
 {
-    pid_t tids[STOPPED_MOST];
+    thread_look found[STOPPED_MOST];
     sj_tracee target;
-    const size_t count = find_computing(samples, pid, tids);
+    const size_t count = find_computing(samples, pid, found);
     if (is_known || count == 0) {
         samples->sampled_ns += count * ns;
         return;
     }
     sj_tracee_lock();
     if (sj_tracee_open(pid, &target, NULL) == SJ_OK) {
-        for (size_t i = 0; i < count; i++) {
-            sample_thread(samples, &target, tids[i], ns);
+        target.stop_timeout_ms = STOP_TIMEOUT_MS;
+        for (size_t i = 0; i < count && !target.is_left_traced; i++) {
+            sample_thread(samples, &target, &found[i], ns);
         }
         sj_tracee_close(&target);
+        samples->is_left_traced |= target.is_left_traced;
     }
     sj_tracee_unlock();
 }
@@ -214,7 +226,7 @@ static void sample_all(sj_code_samples *samples, uint64_t ns)
     samples->tick++;
     samples->is_busy = false;
     const size_t count = sj_registry_list_living(samples->registry, pids, PROCESSES_MOST);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !samples->is_left_traced; i++) {
         sample_process(samples, pids[i], ns, calls * UINT64_C(1000000000) > CALLS_MOST * ns);
     }
 }
@@ -237,25 +249,41 @@ static bool wait_for(sj_code_samples *samples, uint64_t ns)
 
 /* The time until the next look: longer while all threads wait, and when a look is expensive because
  * there are many threads. */
-static uint64_t choose_period(const sj_code_samples *samples, uint64_t last_ns, uint64_t cpu_ns)
+static uint64_t choose_period(const sj_code_samples *samples, uint64_t cpu_ns)
 {
     uint64_t period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
-    if (!samples->is_busy) {
-        period_ns = 2 * last_ns < IDLE_PERIOD_NS ? 2 * last_ns : IDLE_PERIOD_NS;
+    if (samples->is_left_traced) {
+        period_ns = IDLE_PERIOD_NS;
+    } else if (!samples->is_busy) {
+        period_ns =
+            2 * samples->period_ns < IDLE_PERIOD_NS ? 2 * samples->period_ns : IDLE_PERIOD_NS;
     }
     return period_ns > NS_PER_CPU_NS * cpu_ns ? period_ns : NS_PER_CPU_NS * cpu_ns;
 }
 
+/* Takes samples until the end, or until a thread may be left traced. */
+static void *take_samples(void *argument)
+{
+    sj_code_samples *samples = argument;
+    while (!samples->is_left_traced && wait_for(samples, samples->period_ns)) {
+        const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        sample_all(samples, samples->period_ns);
+        samples->period_ns =
+            choose_period(samples, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+    }
+    return NULL;
+}
+
+/* Starts a new thread whenever one has left a thread traced: the kernel ends all tracing of a
+ * thread that ends. */
 static void *run(void *argument)
 {
     sj_code_samples *samples = argument;
-    uint64_t period_ns = FIRST_PERIOD_NS;
-    while (wait_for(samples, period_ns)) {
-        const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        sample_all(samples, period_ns);
-        period_ns =
-            choose_period(samples, period_ns, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
-    }
+    pthread_t tracer;
+    do {
+        samples->is_left_traced = false;
+    } while (pthread_create(&tracer, NULL, take_samples, samples) == 0 &&
+             pthread_join(tracer, NULL) == 0 && samples->is_left_traced);
     return NULL;
 }
 
@@ -270,6 +298,7 @@ sj_code_samples *sj_code_samples_start(sj_frame_writer *writer, sj_registry *reg
     made->writer = writer;
     made->registry = registry;
     made->drain = drain;
+    made->period_ns = FIRST_PERIOD_NS;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
