@@ -66,7 +66,7 @@ static bool is_wait(uint64_t number)
  * signal handler runs, else it repeats the call. So a signal that arrives now ends the wait. */
 sj_status sj_wait_repeat(pid_t tid)
 {
-    enum { ERESTARTNOHAND = 514 }; /* of the kernel; programs never see it */
+    enum { ERESTARTNOHAND = 514 }; /* Only the kernel knows it. */
     struct user_regs_struct now;
     SJ_TRY(get_registers(tid, &now));
     if ((int64_t)now.rax != -EINTR || !is_wait(now.orig_rax)) {
