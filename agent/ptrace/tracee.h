@@ -33,8 +33,8 @@ typedef struct sj_tracee {
     /* the tracer has raised its own priority, which it does while all threads are stopped */
     bool is_boosted;
     int stop_timeout_ms; /* how long a thread may take to stop */
-    /* a thread that did not stop, or runs under another number since an exec, may still be traced:
-     * end the calling thread, or the traced one stops for ever later */
+    /* a thread that did not stop, or runs under another number since an exec, may still be traced,
+     * and stops later: call sj_tracee_free_left, or end the calling thread */
     bool is_left_traced;
 } sj_tracee;
 
@@ -43,6 +43,10 @@ typedef struct sj_tracee {
  * sj_tracee_lock blocks. */
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
+
+/* Resumes threads that stopped after the calling thread had given up waiting for their stop. Call
+ * it now and then: they wait for it. Does not block. */
+void sj_tracee_free_left(void);
 
 /* Opens the memory of a process. Does not trace any thread yet. SJ_ENOTFOUND: the process does not
  * exist. SJ_EPERM: `error` says what forbids tracing and what to do. */

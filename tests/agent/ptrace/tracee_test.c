@@ -221,6 +221,29 @@ static void a_thread_that_does_not_stop_runs_on(void **state)
     close(gate[1]);
 }
 
+/* A thread that did not stop in time stops later. The thread that traces it may live on. */
+static void a_late_stop_is_ended(void **state)
+{
+    (void)state;
+    int gate[2];
+    int status = 0;
+    sj_proc_thread facts = {.state = 'D'};
+    assert_int_equal(pipe(gate), 0);
+    pid_t child = start_unstoppable(gate[0]);
+    (void)trace_unstoppable(&child);
+    sj_tracee_free_left();
+    assert_int_equal(write(gate[1], "", 1), 1);
+    while (facts.state != 'Z') {
+        sj_tracee_free_left();
+        assert_int_equal(sj_proc_thread_read(child, child, &facts), SJ_OK);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_READY);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_timed_receive_goes_on_after_a_stop),
         cmocka_unit_test(a_child_keeps_its_exit_status),
         cmocka_unit_test(a_thread_that_does_not_stop_runs_on),
+        cmocka_unit_test(a_late_stop_is_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
