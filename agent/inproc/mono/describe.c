@@ -138,7 +138,7 @@ static bool is_constant(void *field, int32_t type, uint64_t number)
 }
 
 /* Appends the name of an enum constant, or the number if it is not a single constant. Asks the
- * class for its underlying type, because that of a reference to an enum is no number. */
+ * class for the number's type, because a reference to an enum has another underlying type. */
 static void add_enum(sj_value_text *text, void *class, const void *place)
 {
     void *type = sj_mono_runtime.type_of_class(class);
