@@ -202,15 +202,6 @@ static uint64_t read_number(const char *path, const char *prefix, int base)
     return number;
 }
 
-bool sj_proc_has_signal(pid_t tid)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-    const uint64_t pending =
-        read_number(path, "SigPnd:\t", 16) | read_number(path, "ShdPnd:\t", 16);
-    return (pending & ~read_number(path, "SigBlk:\t", 16)) != 0;
-}
-
 uint64_t sj_proc_count_waits(pid_t pid, pid_t tid)
 {
     char path[64];

@@ -43,9 +43,6 @@ typedef struct sj_proc_thread {
 /* Fills `thread` without allocating memory. Returns SJ_ENOTFOUND if the thread does not exist. */
 SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread);
 
-/* True if a signal that the thread does not block is pending for it or its process. */
-bool sj_proc_has_signal(pid_t tid);
-
 /* Returns how often a thread has given up its processor to wait, or 0 if this is unknown. */
 uint64_t sj_proc_count_waits(pid_t pid, pid_t tid);
 

@@ -48,7 +48,7 @@ sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 {
     char path[64];
     sj_proc_thread leader;
-    *target = (sj_tracee){.pid = pid, .memory = -1};
+    *target = (sj_tracee){.pid = pid, .memory = -1, .stop_timeout_ms = STOP_TIMEOUT_MS};
     target->is_child = sj_proc_thread_read(pid, pid, &leader) == SJ_OK && leader.parent == getpid();
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)sj_proc_living(pid));
     target->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -209,7 +209,7 @@ static sj_status await_stop(sj_tracee *target, size_t thread)
 {
     int wait_status = 0;
     for (;;) {
-        SJ_TRY(sj_tracee_wait(target, thread, STOP_TIMEOUT_MS, &wait_status));
+        SJ_TRY(sj_tracee_wait(target, thread, target->stop_timeout_ms, &wait_status));
         if (is_event_stop(wait_status)) {
             return SJ_OK;
         }
@@ -319,6 +319,44 @@ sj_status sj_tracee_stop_one(sj_tracee *target, pid_t tid, size_t *thread)
     return target->threads[*thread].stopped ? SJ_OK : await_stop(target, *thread);
 }
 
+/* A thread that was asked to stop, and has not. */
+typedef struct left_thread {
+    pid_t pid;
+    pid_t tid;
+    bool is_child; /* as in sj_tracee */
+} left_thread;
+
+enum { LEFT_MOST = 64 };
+static __thread left_thread left[LEFT_MOST]; /* by the calling thread */
+static __thread size_t left_count;
+
+static void keep_left(sj_tracee *target, pid_t tid)
+{
+    target->is_left_traced = true;
+    if (left_count < LEFT_MOST && !is_dead(target, tid)) {
+        left[left_count++] =
+            (left_thread){.pid = target->pid, .tid = tid, .is_child = target->is_child};
+    }
+}
+
+void sj_tracee_free_left(void)
+{
+    for (size_t i = left_count; i-- > 0;) {
+        const pid_t tid = left[i].tid;
+        const sj_tracee target = {.pid = left[i].pid, .is_child = left[i].is_child};
+        int wait_status = 0;
+        const pid_t got = consume_state(&target, tid, &wait_status);
+        if (got == 0) {
+            continue;
+        }
+        if (got == tid && WIFSTOPPED(wait_status)) {
+            const int signal = wait_status >> 16 != 0 ? 0 : WSTOPSIG(wait_status);
+            (void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal);
+        }
+        left[i] = left[--left_count];
+    }
+}
+
 static void resume_until(sj_tracee *target, size_t kept)
 {
     while (target->count > kept) {
@@ -327,7 +365,9 @@ static void resume_until(sj_tracee *target, size_t kept)
             (void)ptrace(PTRACE_INTERRUPT, target->threads[last].tid, NULL, NULL);
             (void)!await_stop(target, last);
         }
-        (void)ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL);
+        if (ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL) != 0) {
+            keep_left(target, target->threads[last].tid);
+        }
         target->count--;
     }
     target->resumed_ns =

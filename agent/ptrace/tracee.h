@@ -32,6 +32,10 @@ typedef struct sj_tracee {
     bool is_child;
     /* the tracer has raised its own priority, which it does while all threads are stopped */
     bool is_boosted;
+    int stop_timeout_ms; /* how long a thread may take to stop */
+    /* a thread that did not stop, or runs under another number since an exec, may still be traced,
+     * and stops later: call sj_tracee_free_left, or end the calling thread */
+    bool is_left_traced;
 } sj_tracee;
 
 /* Lock and unlock a mutex of this process. The kernel allows one tracer per process. So if several
@@ -39,6 +43,10 @@ typedef struct sj_tracee {
  * sj_tracee_lock blocks. */
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
+
+/* Resumes threads that stopped after the calling thread had given up waiting for their stop. Such
+ * threads stay stopped until this is called. Does not block. */
+void sj_tracee_free_left(void);
 
 /* Opens the memory of a process. Does not trace any thread yet. Returns SJ_ENOTFOUND if the process
  * does not exist. Returns SJ_EPERM if tracing is not allowed; `error` says what forbids it and what

@@ -26,6 +26,7 @@ enum {
     THREADS_MOST = 64,  /* checked in one process */
     STOPPED_MOST = 4,   /* of these */
     SEEN_THREADS = 256, /* a power of two */
+    STOP_TIMEOUT_MS = 200,
     FILES_MOST = 64
 };
 
@@ -34,11 +35,11 @@ typedef struct code_file {
     uint64_t ns;
 } code_file;
 
-/* A thread that was running when it was last checked. */
+/* The state of a thread in the last round. */
 typedef struct seen_thread {
     pid_t tid;
-    uint64_t waits; /* number of its waits until then */
-    uint64_t round; /* the round in which it was checked */
+    uint64_t waits;
+    uint64_t round;
 } seen_thread;
 
 struct sj_code_samples {
@@ -46,9 +47,11 @@ struct sj_code_samples {
     sj_registry *registry;
     sj_drain *drain;
     pthread_t thread;
-    uint64_t round; /* each round checks all threads once */
+    uint64_t period_ns;
+    bool is_left_traced; /* see sj_tracee */
+    uint64_t round;
     bool is_busy;   /* a thread was running in the last round */
-    uint64_t calls; /* recorded calls until the last round */
+    uint64_t calls; /* recorded calls in the last round */
     seen_thread seen[SEEN_THREADS];
     uint64_t sampled_ns, generated_ns, other_ns;
     code_file files[FILES_MOST];
@@ -122,12 +125,20 @@ static void count_sample(sj_code_samples *samples, const sj_tracee *target, uint
     free(search);
 }
 
-/* Stops a running thread for some microseconds to read its program counter. */
-static void sample_thread(sj_code_samples *samples, sj_tracee *target, pid_t tid, uint64_t ns)
+/* Stops a running thread for some microseconds to read its program counter. A thread that has begun
+ * a wait since the round checked it is not stopped: the stop might end the wait, or cut a write
+ * short.
+ */
+static void sample_thread(sj_code_samples *samples, sj_tracee *target, const seen_thread *seen,
+                          uint64_t ns)
 {
+    const pid_t tid = seen->tid;
     size_t thread;
     sj_registers state = {0};
     bool is_known = false;
+    if (sj_proc_count_waits(target->pid, tid) != seen->waits) {
+        return;
+    }
     if (sj_tracee_stop_one(target, tid, &thread) == SJ_OK) {
         (void)!sj_wait_repeat(tid);
         is_known = sj_registers_get(tid, &state) == SJ_OK && !state.in_syscall;
@@ -138,8 +149,8 @@ static void sample_thread(sj_code_samples *samples, sj_tracee *target, pid_t tid
     }
 }
 
-/* True if a thread is running and has not waited since the previous round. It will most likely not
- * wait in the next microseconds either. */
+/* True if a thread runs and has not waited since the last round. It will most likely not wait in
+ * the next microseconds either. */
 static bool is_computing(sj_code_samples *samples, pid_t pid, pid_t tid)
 {
     seen_thread *seen = &samples->seen[(size_t)tid % SEEN_THREADS];
@@ -150,14 +161,14 @@ static bool is_computing(sj_code_samples *samples, pid_t pid, pid_t tid)
     samples->is_busy = true;
     const seen_thread now = {
         .tid = tid, .waits = sj_proc_count_waits(pid, tid), .round = samples->round};
-    const bool has_not_waited =
+    const bool is_same =
         seen->tid == tid && seen->waits == now.waits && seen->round + 1 == samples->round;
     *seen = now;
-    return has_not_waited;
+    return is_same;
 }
 
-/* Lists the threads of a process that compute (is_computing). Returns their number. */
-static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STOPPED_MOST])
+/* Writes the threads of a process that compute. Returns their number. */
+static size_t find_computing(sj_code_samples *samples, pid_t pid, seen_thread found[STOPPED_MOST])
 {
     char path[64];
     size_t count = 0;
@@ -173,7 +184,7 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STO
         if (tid > 0) {
             seen++;
             if (is_computing(samples, pid, tid)) {
-                tids[count++] = tid;
+                found[count++] = samples->seen[(size_t)tid % SEEN_THREADS];
             }
         }
     }
@@ -181,30 +192,32 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, pid_t tids[STO
     return count;
 }
 
-/* Samples the threads of a process that compute. If `is_known`, their time passed in recorded
- * calls: it is counted, and no thread is stopped. */
+/* Samples the threads of a process that compute. With `is_known`, their time passed in recorded
+ * calls and is only counted. */
 static void sample_process(sj_code_samples *samples, pid_t pid, uint64_t ns, bool is_known)
 {
-    pid_t tids[STOPPED_MOST];
+    seen_thread found[STOPPED_MOST];
     sj_tracee target;
-    const size_t count = find_computing(samples, pid, tids);
+    const size_t count = find_computing(samples, pid, found);
     if (is_known || count == 0) {
         samples->sampled_ns += count * ns;
         return;
     }
     sj_tracee_lock();
     if (sj_tracee_open(pid, &target, NULL) == SJ_OK) {
-        for (size_t i = 0; i < count; i++) {
-            sample_thread(samples, &target, tids[i], ns);
+        target.stop_timeout_ms = STOP_TIMEOUT_MS;
+        for (size_t i = 0; i < count && !target.is_left_traced; i++) {
+            sample_thread(samples, &target, &found[i], ns);
         }
         sj_tracee_close(&target);
+        samples->is_left_traced |= target.is_left_traced;
     }
     sj_tracee_unlock();
 }
 
-/* Runs one round. Each sample stands for `ns` of CPU time. Stops no thread if many calls were
- * recorded in this time. */
-static void run_round(sj_code_samples *samples, uint64_t ns)
+/* Takes samples that stand for `ns` each. Stops no thread if many calls were recorded in this
+ * time. */
+static void sample_all(sj_code_samples *samples, uint64_t ns)
 {
     pid_t pids[PROCESSES_MOST];
     sj_drain_counters counters;
@@ -214,7 +227,7 @@ static void run_round(sj_code_samples *samples, uint64_t ns)
     samples->round++;
     samples->is_busy = false;
     const size_t count = sj_registry_list_living(samples->registry, pids, PROCESSES_MOST);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !samples->is_left_traced; i++) {
         sample_process(samples, pids[i], ns, calls * UINT64_C(1000000000) > CALLS_MOST * ns);
     }
 }
@@ -235,28 +248,43 @@ static bool wait_for(sj_code_samples *samples, uint64_t ns)
     return must_continue;
 }
 
-/* Returns the time until the next round. It is longer while all threads wait, and if a round is
- * expensive because there are many threads. `last_ns` is the previous period, and `cpu_ns` the CPU
- * time of the previous round. */
-static uint64_t choose_period(const sj_code_samples *samples, uint64_t last_ns, uint64_t cpu_ns)
+/* The time until the next round: longer while all threads wait, and when a round is expensive
+ * because there are many threads. */
+static uint64_t choose_period(const sj_code_samples *samples, uint64_t cpu_ns)
 {
     uint64_t period_ns = samples->sampled_ns < FIRST_NS ? FIRST_PERIOD_NS : PERIOD_NS;
-    if (!samples->is_busy) {
-        period_ns = 2 * last_ns < IDLE_PERIOD_NS ? 2 * last_ns : IDLE_PERIOD_NS;
+    if (samples->is_left_traced) {
+        period_ns = IDLE_PERIOD_NS;
+    } else if (!samples->is_busy) {
+        period_ns =
+            2 * samples->period_ns < IDLE_PERIOD_NS ? 2 * samples->period_ns : IDLE_PERIOD_NS;
     }
     return period_ns > NS_PER_CPU_NS * cpu_ns ? period_ns : NS_PER_CPU_NS * cpu_ns;
 }
 
+/* Takes samples until the end, or until a thread may be left traced. */
+static void *take_samples(void *argument)
+{
+    sj_code_samples *samples = argument;
+    while (!samples->is_left_traced && wait_for(samples, samples->period_ns)) {
+        const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        sample_all(samples, samples->period_ns);
+        samples->period_ns =
+            choose_period(samples, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+    }
+    return NULL;
+}
+
+/* Starts a new thread whenever one has left a thread traced: the kernel ends all tracing of a
+ * thread that ends. */
 static void *run(void *argument)
 {
     sj_code_samples *samples = argument;
-    uint64_t period_ns = FIRST_PERIOD_NS;
-    while (wait_for(samples, period_ns)) {
-        const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        run_round(samples, period_ns);
-        period_ns =
-            choose_period(samples, period_ns, sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
-    }
+    pthread_t tracer;
+    do {
+        samples->is_left_traced = false;
+    } while (pthread_create(&tracer, NULL, take_samples, samples) == 0 &&
+             pthread_join(tracer, NULL) == 0 && samples->is_left_traced);
     return NULL;
 }
 
@@ -271,6 +299,7 @@ sj_code_samples *sj_code_samples_start(sj_frame_writer *writer, sj_registry *reg
     made->writer = writer;
     made->registry = registry;
     made->drain = drain;
+    made->period_ns = FIRST_PERIOD_NS;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -323,6 +323,7 @@ static void do_periodic_work(sj_recording *recording, due_times *due)
         due->next_pair_ns += SJ_CLOCK_PAIR_NS;
         sj_pipeline_send_clock(recording->pipeline);
     }
+    sj_tracee_free_left();
     relieve_memory(recording, &due->next_relief_ns);
     leave_if_full(recording);
     if (!atomic_load(&recording->is_full)) {

@@ -137,9 +137,11 @@ static bool is_constant(void *field, int32_t type, uint64_t number)
            sj_mono_read_number(type, data + 1) == number;
 }
 
-/* Appends the name of an enum constant, or the number if it is not a single constant. */
-static void add_enum(sj_value_text *text, void *class, void *type, const void *place)
+/* Appends the name of an enum constant, or the number if it is not a single constant. Asks the
+ * class for the number's type, because a reference to an enum has another underlying type. */
+static void add_enum(sj_value_text *text, void *class, const void *place)
 {
+    void *type = sj_mono_runtime.type_of_class(class);
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
     const uint64_t number = sj_mono_read_number(element, place);
     void *iterator = NULL;
@@ -263,7 +265,7 @@ static void add_structure(sj_value_text *text, void *type, const void *place, ui
     } else if (sj_mono_runtime.class_is_structure(class) == 0) {
         add_object(text, *(void *const *)place, depth);
     } else if (sj_mono_runtime.class_is_enum(class) != 0) {
-        add_enum(text, class, type, place);
+        add_enum(text, class, place);
     } else if (sj_mono_describe_known(text, class, place)) {
         return;
     } else if (is_nullable(class)) {

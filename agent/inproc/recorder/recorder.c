@@ -469,6 +469,7 @@ static void leave_parents_arena(const sj_recorder_thread *self, uint64_t handler
 void sj_recorder_after_fork(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;
+    const bool is_in_slow_path = self->busy != 0 || self->wait_at != 0;
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     const bool may_call = sj_recorder_may_call();
@@ -484,6 +485,9 @@ void sj_recorder_after_fork(void)
             leave_parents_arena(self, handler);
         }
         sj_recorder.arena = NULL;
+    }
+    if (is_in_slow_path && (handler != 0 || self->slot == NULL || !may_call)) {
+        self->left_path = self->slow_path;
     }
     self->forks++;
     self->cursor = 0;

@@ -92,9 +92,12 @@ typedef struct sj_recorder_thread {
     uint64_t alternate_high;
     bool alternate_is_noted; /* the thread's chunks have the notes about that handler */
     sj_alternate_stack dropped_alternate; /* as the records in the discard window say */
-    /* the innermost slow path that has not ended; NULL: none. A slow path that a handler has left
-     * by longjmp may remain here. */
+    /* the innermost slow path that has not ended. Only valid while `busy` or `wait_at` is set,
+     * because a handler may have left the slow path by longjmp. */
     struct sj_slow_path *slow_path;
+    /* in the child of a handler that forked: the innermost slow path that the parent's handlers
+     * have interrupted; NULL: none */
+    struct sj_slow_path *left_path;
 } sj_recorder_thread;
 
 extern __thread sj_recorder_thread sj_recorder_self

@@ -32,8 +32,7 @@ enum { JUMP_WORDS = 5 }; /* size of __builtin_setjmp's buffer */
 /* A running slow path. */
 typedef struct sj_slow_path {
     void *beginning[JUMP_WORDS];
-    struct sj_slow_path *outer; /* the slow path that a handler has interrupted */
-    uint32_t forks;             /* the thread's `forks` when the slow path began */
+    struct sj_slow_path *outer; /* the slow path that a handler has interrupted; NULL: none */
     uint32_t tag;
 } sj_slow_path;
 
@@ -344,18 +343,20 @@ void sj_recorder_leave(uint64_t low, uint64_t high)
     if (self->busy != 0 && self->slow_at >= low && self->slow_at < high) {
         forget_slow(self);
     }
+    if (sj_recorder_must_restart(low, high)) {
+        self->left_path = NULL;
+    }
 }
 
 bool sj_recorder_must_restart(uint64_t low, uint64_t high)
 {
-    const sj_recorder_thread *self = &sj_recorder_self;
-    const uint64_t at = (uint64_t)(uintptr_t)self->slow_path;
-    return at != 0 && at >= low && at < high && self->slow_path->forks != self->forks;
+    const uint64_t at = (uint64_t)(uintptr_t)sj_recorder_self.left_path;
+    return at != 0 && at >= low && at < high;
 }
 
 _Noreturn void sj_recorder_restart(void)
 {
-    __builtin_longjmp(sj_recorder_self.slow_path->beginning, 1);
+    __builtin_longjmp(sj_recorder_self.left_path->beginning, 1);
 }
 
 static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
@@ -363,6 +364,9 @@ static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     if (has_left(self, self->wait_at, here)) {
         sj_recorder_forget_wait(self);
+    }
+    if (has_left(self, (uint64_t)(uintptr_t)self->left_path, here)) {
+        self->left_path = NULL;
     }
     if (self->busy != 0) {
         if (!has_left(self, self->slow_at, here)) {
@@ -414,16 +418,19 @@ static uint64_t run_slow_path(sj_recorder_thread *self, uint32_t tag)
 uint64_t sj_recorder_slow(uint32_t tag)
 {
     sj_recorder_thread *self = &sj_recorder_self;
-    sj_slow_path path = {.outer = self->slow_path, .forks = self->forks, .tag = tag};
+    sj_slow_path *before = self->slow_path;
+    const bool is_nested = self->busy != 0 || self->wait_at != 0;
+    sj_slow_path path = {.outer = is_nested ? before : NULL, .tag = tag};
     self->slow_path = &path;
     if (__builtin_setjmp(path.beginning) != 0) {
-        sj_slow_path *left = sj_recorder_self.slow_path;
-        sj_recorder_self.slow_path = left->outer;
+        const sj_slow_path *left = sj_recorder_self.left_path;
+        const uint32_t left_tag = left->tag;
+        sj_recorder_self.left_path = left->outer;
         sj_recorder_self.busy = 0;
-        return sj_recorder_slow(left->tag);
+        return sj_recorder_slow(left_tag);
     }
     const uint64_t address = run_slow_path(self, tag);
-    sj_recorder_self.slow_path = path.outer;
+    sj_recorder_self.slow_path = before;
     return address;
 }
 

@@ -105,7 +105,7 @@ void sj_value_text_add_number(sj_value_text *text, uint64_t number, uint32_t bas
     sj_value_text_add(text, digits + at);
 }
 
-/* A floating-point number that is not zero: mantissa * 2^exponent. */
+/* A floating-point number: mantissa * 2^exponent. */
 typedef struct real_parts {
     uint64_t mantissa;
     int32_t exponent;
@@ -158,7 +158,8 @@ void sj_value_text_add_real(sj_value_text *text, uint64_t bits, bool is_single)
 {
     enum { SHIFT_MAX = 120, WHOLE_EXPONENT_MAX = 10 };
     const real_parts parts = split_real(bits, is_single);
-    const uint32_t shift = parts.exponent < 0 ? (uint32_t)-parts.exponent + 1 : 1;
+    const bool is_shifted = parts.exponent < 0 && parts.mantissa != 0;
+    const uint32_t shift = is_shifted ? (uint32_t)-parts.exponent + 1 : 1;
     if (parts.mantissa != 0 && (parts.exponent > WHOLE_EXPONENT_MAX || shift > SHIFT_MAX)) {
         sj_value_text_add(text, "0x");
         sj_value_text_add_number(text, bits, 16);

@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +100,55 @@ static void a_signal_ends_a_wait(void **state)
     assert_int_equal(finish(child, event, &target), EXIT_INTERRUPTED);
 }
 
+/* The signal arrives when the thread has been told to wait again, before it runs. */
+static void a_late_signal_ends_a_wait(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    const int event = eventfd(0, 0);
+    const pid_t child = start_waiting(event);
+    stop_in_wait(child, &target);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+    }
+    assert_int_equal(kill(child, SIGUSR1), 0);
+    sj_tracee_resume_all(&target);
+    assert_int_equal(finish(child, event, &target), EXIT_INTERRUPTED);
+}
+
+/* Starts a child that receives from a socket with a time limit, and exits with what it returned. */
+static pid_t start_receiving(int socket)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct timeval limit = {.tv_sec = 3600};
+        uint64_t got;
+        if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) != 0) {
+            _exit(EXIT_FAILED);
+        }
+        const ssize_t bytes = recv(socket, &got, sizeof(got), 0);
+        _exit(bytes > 0 ? EXIT_READY : errno == EINTR ? EXIT_INTERRUPTED : EXIT_FAILED);
+    }
+    return child;
+}
+
+static void a_timed_receive_goes_on_after_a_stop(void **state)
+{
+    (void)state;
+    sj_tracee target;
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    const pid_t child = start_receiving(sockets[0]);
+    stop_in_wait(child, &target);
+    if (sj_waits_are_repeatable()) {
+        assert_int_equal(sj_wait_repeat(child), SJ_OK);
+        assert_int_equal(finish(child, sockets[1], &target), EXIT_READY);
+    } else {
+        (void)finish(child, sockets[1], &target);
+    }
+    close(sockets[0]);
+}
+
 static void a_child_keeps_its_exit_status(void **state)
 {
     (void)state;
@@ -113,12 +165,95 @@ static void a_child_keeps_its_exit_status(void **state)
     close(event);
 }
 
+/* Starts a child that waits in the kernel, where no stop reaches it, until `gate` has a byte: it
+ * has called vfork. */
+static pid_t start_unstoppable(int gate)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        const pid_t inner = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+        if (inner == 0) {
+            (void)!read(gate, &byte, 1); /* NOLINT(clang-analyzer-unix.Vfork) */
+            _exit(0);
+        }
+        _exit(inner > 0 ? EXIT_READY : EXIT_FAILED);
+    }
+    return child;
+}
+
+static void *trace_unstoppable(void *argument)
+{
+    const pid_t child = *(const pid_t *)argument;
+    sj_proc_thread facts = {.state = 'R'};
+    sj_tracee target;
+    size_t thread = 0;
+    while (facts.state != 'D') {
+        assert_int_equal(sj_proc_thread_read(child, child, &facts), SJ_OK);
+    }
+    assert_int_equal(sj_tracee_open(child, &target, NULL), SJ_OK);
+    target.stop_timeout_ms = 1;
+    assert_int_equal(sj_tracee_stop_one(&target, child, &thread), SJ_ETIMEDOUT);
+    assert_false(target.is_left_traced);
+    sj_tracee_close(&target);
+    assert_true(target.is_left_traced);
+    return NULL;
+}
+
+/* The end of the tracing thread frees a thread that did not stop. */
+static void a_thread_that_does_not_stop_runs_on(void **state)
+{
+    (void)state;
+    pthread_t tracer;
+    int gate[2];
+    int status = 0;
+    assert_int_equal(pipe(gate), 0);
+    pid_t child = start_unstoppable(gate[0]);
+    assert_int_equal(pthread_create(&tracer, NULL, trace_unstoppable, &child), 0);
+    assert_int_equal(pthread_join(tracer, NULL), 0);
+    assert_int_equal(write(gate[1], "", 1), 1);
+    do {
+        assert_int_equal(waitpid(child, &status, 0), child);
+    } while (WIFSTOPPED(status)); /* The kernel ends the tracing somewhat later than the thread. */
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_READY);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+/* A thread that did not stop in time stops later. The thread that traces it may live on. */
+static void a_late_stop_is_ended(void **state)
+{
+    (void)state;
+    int gate[2];
+    int status = 0;
+    sj_proc_thread facts = {.state = 'D'};
+    assert_int_equal(pipe(gate), 0);
+    pid_t child = start_unstoppable(gate[0]);
+    (void)trace_unstoppable(&child);
+    sj_tracee_free_left();
+    assert_int_equal(write(gate[1], "", 1), 1);
+    while (facts.state != 'Z') {
+        sj_tracee_free_left();
+        assert_int_equal(sj_proc_thread_read(child, child, &facts), SJ_OK);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_READY);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wait_continues_after_a_stop),
         cmocka_unit_test(a_signal_ends_a_wait),
+        cmocka_unit_test(a_late_signal_ends_a_wait),
+        cmocka_unit_test(a_timed_receive_goes_on_after_a_stop),
         cmocka_unit_test(a_child_keeps_its_exit_status),
+        cmocka_unit_test(a_thread_that_does_not_stop_runs_on),
+        cmocka_unit_test(a_late_stop_is_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,8 +68,9 @@ public class Own
         return new[] { 7, 8 };
     }
 
-    static void Change(ref int number, ref string text, out long big)
+    static void Change(ref int number, ref string text, out long big, ref Color color)
     {
+        color = Color.Red;
         number++;
         text = "after";
         big = 5;
@@ -163,8 +164,9 @@ public class Own
         int number = 1;
         string text = "before";
         long big;
-        Change(ref number, ref text, out big);
-        Print(":Change(1,\"before\",0)", "-");
+        Color color = Color.Blue;
+        Change(ref number, ref text, out big, ref color);
+        Print(":Change(1,\"before\",0,Blue)", "-");
         Print(":Generic(\"generic\")", '"' + Generic("generic") + '"');
         Print(":Generic(12)", Generic(12));
         Print("/Gen`1:Same(\"generic\")", '"' + new Gen<string>().Same("generic") + '"');

@@ -239,6 +239,15 @@ static void *interrupt_once(void *target)
     return NULL;
 }
 
+/* Overwrites the frames that have been left. */
+static __attribute__((noinline)) void overwrite_stack(void)
+{
+    volatile uint8_t bytes[16384];
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = 0xff;
+    }
+}
+
 /* Buffers of two chunks have none to spare, so the thread waits in its slow path. */
 static void record_behind_longjmp(const char *directory)
 {
@@ -254,6 +263,8 @@ static void record_behind_longjmp(const char *directory)
         call_times(3 * SJ_CHUNK_RECORDS);
         CHECK(!"the handler returned");
     }
+    overwrite_stack();
+    CHECK(!sj_recorder_must_restart(0, UINT64_MAX));
     pthread_join(other, NULL);
     drain_thread(arena, 0, true, &drained);
     const uint64_t before = drained.enters + drained.leaves;
