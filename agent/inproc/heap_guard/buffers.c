@@ -55,15 +55,27 @@ static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, boo
 }
 
 /* Checks a buffer of a system call. `is_write`: the kernel writes to it. */
+/* Reports a buffer that begins in a guard page, for example where a block ends. */
+static void check_guard_page(uint64_t address, uint64_t bytes, bool is_write, uint64_t site)
+{
+    sj_zombie_kind kind;
+    sj_pool_slot *slot = sj_faults_classify(address, &kind);
+    report(slot, kind, address, is_write, site);
+    open_pages(address, lower(address + bytes, (address | (SJ_POOL_PAGE - 1)) + 1));
+}
+
 static __attribute__((noinline)) void check_buffer(uint64_t address, uint64_t bytes, bool is_write,
                                                    uint64_t site)
 {
-    sj_pool_slot *slot = sj_pool_has(address) ? sj_pool_find(address) : NULL;
-    if (bytes == 0 || slot == NULL || slot->address == 0 || bytes > UINT64_MAX - address ||
-        address < sj_pool_slot_start(slot) + SJ_POOL_PAGE) {
+    if (bytes == 0 || !sj_pool_has(address) || bytes > UINT64_MAX - address) {
         return;
     }
-    if (sj_slot_is_freed(slot)) {
+    sj_pool_slot *slot = sj_pool_find(address);
+    if (slot == NULL || address < sj_pool_slot_start(slot) + SJ_POOL_PAGE) {
+        check_guard_page(address, bytes, is_write, site);
+    } else if (slot->address == 0) {
+        return;
+    } else if (sj_slot_is_freed(slot)) {
         report(slot, SJ_ZOMBIE_USE_AFTER_FREE, address, is_write, site);
         open_pages(address, lower(address + bytes, sj_pool_slot_end(slot)));
     } else if (atomic_load(&slot->state) == SJ_SLOT_LIVE) {

@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, main
 
 (READ_AFTER, READ_BEFORE, WRITE_BEFORE, WRITE_ROUNDING, USE_LARGE, PASS_LARGE, WRITE_VECTOR, READ_VECTOR, SEND, RECEIVE,
- OPEN, STAT_PATH, STAT_INTO, COUNT_INTO, READ_TOO_MUCH, OPEN_WITHOUT_END) = range(16)
+ OPEN, STAT_PATH, STAT_INTO, COUNT_INTO, READ_TOO_MUCH, OPEN_WITHOUT_END, READ_AFTER_ALIGNED, READ_INTO_END, OPEN_AT_END,
+ GROW_LARGE) = range(20)
 RUNS = 12
 NOT_BLOCKS = ("free_stack", "free_static", "free_plausible", "free_inside", "free_unaligned", "resize_foreign")
 # mistake: (kind, function of the use, number of uses)
@@ -34,6 +35,9 @@ FOUND = {
     COUNT_INTO: ("use_after_free", "count_into", 1),
     READ_TOO_MUCH: ("overflow", "read_too_much", 1),
     OPEN_WITHOUT_END: ("overflow", "open_without_end", 1),
+    READ_AFTER_ALIGNED: ("overflow", "read_at", 1),
+    READ_INTO_END: ("overflow", "read_into_end", 1),
+    OPEN_AT_END: ("overflow", "open_at_end", 1),
 }
 
 
