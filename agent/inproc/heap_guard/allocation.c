@@ -368,12 +368,31 @@ static void *resize(void *block, size_t bytes)
         sj_pool_free(block, site, families); /* Reports what is wrong with the block. */
         return was_live ? NULL : ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(bytes);
     }
-    void *moved = allocate_block(SJ_ENTRY_MALLOC, bytes, site);
+    const size_t old_bytes = size_of(block);
+    void *moved = new_place(old_bytes, bytes, site);
     if (moved != NULL) {
-        const size_t old_bytes = size_of(block);
         memcpy(moved, block, bytes < old_bytes ? bytes : old_bytes);
         sj_pool_free(block, site, families);
     }
+/* True if a large block changes little. Each resize of a guarded block copies it. So a program that
+ * grows a large block in small steps would wait for a time that is the square of its size. */
+static bool is_small_step(size_t old_bytes, size_t bytes)
+{
+    enum { PARTS = 4 };
+    const size_t change = bytes > old_bytes ? bytes - old_bytes : old_bytes - bytes;
+    return old_bytes > SJ_POOL_SMALL_BYTES && change < old_bytes / PARTS;
+}
+
+/* Allocates the block to which a guarded one moves. */
+static void *new_place(size_t old_bytes, size_t bytes, uint64_t site)
+{
+    if (!is_small_step(old_bytes, bytes)) {
+        return allocate_block(SJ_ENTRY_MALLOC, bytes, site);
+    }
+    sj_objects_count(refused_size, 1);
+    return allocate_ordinary(SJ_ENTRY_MALLOC, bytes);
+}
+
     return moved;
 }
 

@@ -74,6 +74,16 @@ def test_not_blocks(sojourn, program, delayed):
     check("free of an address that is not in a block, in thread" in shown.stdout, f"{shown}")
 
 
+def test_growth(sojourn, program):
+    """A large block that grows in small steps is not copied at each step, and the summary counts it as not watched."""
+    database = sojourn.path("growth.db")
+    plain = subprocess.run([program, str(GROW_LARGE)], capture_output=True, check=True)
+    done, _ = sojourn.record([program, str(GROW_LARGE)], database, ["--zombies", "heap"])
+    check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}, not {plain.stdout}")
+    account = sojourn.sql(database, "SELECT uses, refused_size, guarded FROM zombie_accounts")[0]
+    check((account["uses"], account["refused_size"]) == (0, 1) and account["guarded"] < 10, f"{account}")
+
+
 def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "bounds")
     found, uses = record(sojourn, program, list(FOUND))
@@ -89,6 +99,7 @@ def test(sojourn, arguments):
     check(found == ({("underflow", "read_at")}, RUNS), f"{found}")
     found, uses = record(sojourn, program, [READ_AFTER, READ_BEFORE], align="both")
     check(found == {("overflow", "read_at"), ("underflow", "read_at")} and RUNS // 2 < uses < 2 * RUNS, f"{found}, {uses}")
+    test_growth(sojourn, program)
     for delayed in (False, True):
         test_not_blocks(sojourn, os.path.join(arguments[0], "gcc-O2", "not_blocks"), delayed)
 
