@@ -10,6 +10,7 @@
 #include "agent/inproc/heap_guard/virtual_tables.h"
 
 #include <net/if.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -97,6 +98,17 @@ static void check_text(uint64_t address, uint64_t site)
     check_buffer(address, bytes, false, site);
 }
 
+/* Reads an argument that the program may have placed wrongly. Most are on the stack, where a read
+ * needs no system call. */
+static bool read_argument(uint64_t address, void *to, uint64_t bytes)
+{
+    if (!sj_stack_has(address, bytes)) {
+        return sj_virtual_read(address, to, bytes);
+    }
+    memcpy(to, (const void *)(uintptr_t)address, bytes);
+    return true;
+}
+
 /* Checks the buffers of readv and its like. */
 static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_t site)
 {
@@ -108,7 +120,7 @@ static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_
     check_buffer(vector, count * sizeof(*parts), false, site);
     for (uint64_t i = 0; i < count; i += AT_ONCE) {
         const uint64_t some = lower(count - i, AT_ONCE);
-        if (!sj_virtual_read(vector + i * sizeof(*parts), parts, some * sizeof(*parts))) {
+        if (!read_argument(vector + i * sizeof(*parts), parts, some * sizeof(*parts))) {
             return;
         }
         for (uint64_t part = 0; part < some; part++) {
@@ -122,7 +134,7 @@ static void check_message(uint64_t address, bool is_received, uint64_t site)
 {
     struct msghdr message;
     check_buffer(address, sizeof(message), is_received, site);
-    if (!sj_virtual_read(address, &message, sizeof(message))) {
+    if (!read_argument(address, &message, sizeof(message))) {
         return;
     }
     check_buffer((uint64_t)(uintptr_t)message.msg_name, message.msg_namelen, is_received, site);

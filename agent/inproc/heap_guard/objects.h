@@ -37,6 +37,10 @@ void sj_thread_after_fork(void);
 void sj_stack_copy_own(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
 /* If `is_wanted`, guards every allocation of the calling thread until a call with false. */
+/* True if the bytes certainly lie on the calling thread's stack, above the stack pointer, so that
+ * they can be read. */
+bool sj_stack_has(uint64_t address, uint64_t bytes);
+
 void sj_guard_next_allocations(bool is_wanted);
 
 /* Stores which object lies in a guarded block. The caller never frees `class_name`. When the

@@ -67,6 +67,13 @@ static bool is_on_known_stack(uint64_t sp)
 }
 
 /* A plain loop, so that the compiler does not call memcpy. */
+bool sj_stack_has(uint64_t address, uint64_t bytes)
+{
+    const uint64_t sp = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    return is_on_known_stack(sp) && address > sp && address < stack_range.high &&
+           bytes <= stack_range.high - address;
+}
+
 static inline void copy_words(void *target, const void *source, uint64_t bytes)
 {
     uint64_t *to = target;
