@@ -55,7 +55,6 @@ static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, boo
     }
 }
 
-/* Checks a buffer of a system call. `is_write`: the kernel writes to it. */
 /* Reports a buffer that begins in a guard page, for example where a block ends. */
 static void check_guard_page(uint64_t address, uint64_t bytes, bool is_write, uint64_t site)
 {
@@ -65,6 +64,7 @@ static void check_guard_page(uint64_t address, uint64_t bytes, bool is_write, ui
     open_pages(address, lower(address + bytes, (address | (SJ_POOL_PAGE - 1)) + 1));
 }
 
+/* Checks a buffer of a system call. `is_write`: the kernel writes to it. */
 static __attribute__((noinline)) void check_buffer(uint64_t address, uint64_t bytes, bool is_write,
                                                    uint64_t site)
 {
