@@ -335,11 +335,12 @@ typedef struct sj_zombie_module {
 } sj_zombie_module;
 
 typedef struct sj_zombie_counters {
-    _Atomic uint64_t guarded;      /* Allocations that got a guarded block. */
-    _Atomic uint64_t released;     /* Guarded blocks that were freed, and are then watched. */
-    _Atomic uint64_t evicted;      /* Freed blocks whose slot was reused. */
-    _Atomic uint64_t emptied;      /* Freed blocks whose content was dropped to save memory. */
-    _Atomic uint64_t refused_size; /* Allocations that were too large. */
+    _Atomic uint64_t guarded;  /* Allocations that got a guarded block. */
+    _Atomic uint64_t released; /* Guarded blocks that were freed, and are then watched. */
+    _Atomic uint64_t evicted;  /* Freed blocks whose slot was reused. */
+    _Atomic uint64_t emptied;  /* Freed blocks whose content was dropped to save memory. */
+    /* Allocations that were empty, too large, or resized a large block in a small step. */
+    _Atomic uint64_t refused_size;
     _Atomic uint64_t refused_full; /* Allocations for which no slot was free. */
     /* Allocations that would have exceeded settings.memory_kib. */
     _Atomic uint64_t refused_limit;

@@ -100,7 +100,8 @@ static void append_heap(char *text, const sj_zombie_coverage *coverage)
     append_reason(text, coverage, coverage->no_block, "found no free block (raise \"blocks\")");
     append_reason(text, coverage, coverage->over_memory,
                   "would have exceeded the memory (raise \"memory\")");
-    append_reason(text, coverage, coverage->bad_size, "were empty or larger than 1 MiB");
+    append_reason(text, coverage, coverage->bad_size,
+                  "were empty, larger than 1 MiB or resized in small steps");
     append_reason(text, coverage, coverage->refused, "were refused by the kernel");
     if (coverage->recycled != 0) {
         append(text, "; %s reused after the free", SJ_COUNTED(coverage->recycled, "block"));

@@ -1,5 +1,6 @@
 #include "agent/inproc/heap_guard/internal.h"
 
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ static uint64_t next_random(void)
 {
     uint64_t state = random_state;
     if (state == 0) {
-        state = (sj_arch_ticks() ^ (uint64_t)sj_sys_tid() << 32) | 1;
+        /* No thread id: a seccomp filter might end the program because of the system call. */
+        state = (sj_arch_ticks() ^ (uint64_t)(uintptr_t)__builtin_thread_pointer() << 16) | 1;
     }
     state ^= state << 13;
     state ^= state >> 7;
@@ -167,6 +169,17 @@ static uint32_t families_of(sj_heap_entry entry, uint64_t site)
     return is_in_operators ? (uint32_t)SJ_FAMILY_ANY : residue->families[entry];
 }
 
+/* Lets the C library prepare its heap: its first malloc calls getrandom and brk. A program that has
+ * allocated before it confines itself may not allow these calls later. */
+static void prepare_c_library(void)
+{
+    const int64_t countdown = sj_sampling_countdown;
+    sj_sampling_countdown = RECHECK_DISTANCE; /* An older malloc calls its own entry. */
+    void *block = ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(1);
+    ((void (*)(void *))sj_heap_originals[SJ_ENTRY_FREE])(block);
+    sj_sampling_countdown = countdown;
+}
+
 /* True for the first allocation of the process if the allocator is not the C library. This
  * allocation is left to the allocator and counted as not sampled: tcmalloc initializes itself at
  * its first malloc, and its realloc fails before that. */
@@ -175,8 +188,11 @@ static bool must_initialize_allocator(void)
     static _Atomic bool is_initialized;
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (atomic_load_explicit(&is_initialized, memory_order_relaxed) || region == NULL ||
-        region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR ||
         atomic_exchange(&is_initialized, true)) {
+        return false;
+    }
+    if (region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR) {
+        prepare_c_library();
         return false;
     }
     sj_objects_count(not_sampled, 1);
@@ -189,7 +205,7 @@ static void *allocate_sampled(size_t bytes, size_t alignment, uint32_t families,
     if (must_initialize_allocator() || !is_sampled(bytes, site)) {
         return NULL;
     }
-    if (!sj_faults_are_handled()) {
+    if (!sj_recorder_may_call() || !sj_faults_are_handled()) {
         sj_pool_count_refused();
         return NULL;
     }
@@ -362,6 +378,25 @@ static bool is_live(const void *block)
            atomic_load(&slot->state) == SJ_SLOT_LIVE;
 }
 
+/* True if a large block changes little. Each resize of a guarded block copies it. So a program that
+ * grows a large block in small steps would wait for a time that is the square of its size. */
+static bool is_small_step(size_t old_bytes, size_t bytes)
+{
+    enum { PARTS = 4 };
+    const size_t change = bytes > old_bytes ? bytes - old_bytes : old_bytes - bytes;
+    return old_bytes > SJ_POOL_SMALL_BYTES && change < old_bytes / PARTS;
+}
+
+/* Allocates the block to which a guarded one moves. */
+static void *new_place(size_t old_bytes, size_t bytes, uint64_t site)
+{
+    if (!is_small_step(old_bytes, bytes)) {
+        return allocate_block(SJ_ENTRY_MALLOC, bytes, site);
+    }
+    sj_objects_count(refused_size, 1);
+    return allocate_ordinary(SJ_ENTRY_MALLOC, bytes);
+}
+
 /* Moves a guarded block to a new one, which is guarded only if it is sampled. */
 static void *resize(void *block, size_t bytes)
 {
@@ -372,9 +407,9 @@ static void *resize(void *block, size_t bytes)
         sj_pool_free(block, site, families); /* Reports what is wrong with the block. */
         return was_live ? NULL : ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(bytes);
     }
-    void *moved = allocate_block(SJ_ENTRY_MALLOC, bytes, site);
+    const size_t old_bytes = size_of(block);
+    void *moved = new_place(old_bytes, bytes, site);
     if (moved != NULL) {
-        const size_t old_bytes = size_of(block);
         memcpy(moved, block, bytes < old_bytes ? bytes : old_bytes);
         sj_pool_free(block, site, families);
     }

@@ -10,6 +10,7 @@
 #include "agent/inproc/heap_guard/virtual_tables.h"
 
 #include <net/if.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -55,17 +56,29 @@ static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, boo
     }
 }
 
+/* Reports a buffer that begins in a guard page, for example where a block ends. */
+static void check_guard_page(uint64_t address, uint64_t bytes, bool is_write, uint64_t site)
+{
+    sj_zombie_kind kind;
+    sj_pool_slot *slot = sj_faults_classify(address, &kind);
+    report(slot, kind, address, is_write, site);
+    open_pages(address, lower(address + bytes, (address | (SJ_POOL_PAGE - 1)) + 1));
+}
+
 /* Reports a buffer of a system call that is freed or leaves its block, and opens its pages.
  * `is_write` is true if the kernel writes to the buffer. */
 static __attribute__((noinline)) void check_buffer(uint64_t address, uint64_t bytes, bool is_write,
                                                    uint64_t site)
 {
-    sj_pool_slot *slot = sj_pool_has(address) ? sj_pool_find(address) : NULL;
-    if (bytes == 0 || slot == NULL || slot->address == 0 || bytes > UINT64_MAX - address ||
-        address < sj_pool_slot_start(slot) + SJ_POOL_PAGE) {
+    if (bytes == 0 || !sj_pool_has(address) || bytes > UINT64_MAX - address) {
         return;
     }
-    if (sj_slot_is_freed(slot)) {
+    sj_pool_slot *slot = sj_pool_find(address);
+    if (slot == NULL || address < sj_pool_slot_start(slot) + SJ_POOL_PAGE) {
+        check_guard_page(address, bytes, is_write, site);
+    } else if (slot->address == 0) {
+        return;
+    } else if (sj_slot_is_freed(slot)) {
         report(slot, SJ_ZOMBIE_USE_AFTER_FREE, address, is_write, site);
         open_pages(address, lower(address + bytes, sj_pool_slot_end(slot)));
     } else if (atomic_load(&slot->state) == SJ_SLOT_LIVE) {
@@ -87,6 +100,17 @@ static void check_text(uint64_t address, uint64_t site)
     check_buffer(address, bytes, false, site);
 }
 
+/* Reads an argument that the program may have placed wrongly. Most are on the stack, where a read
+ * needs no system call. */
+static bool read_argument(uint64_t address, void *to, uint64_t bytes)
+{
+    if (!sj_stack_has(address, bytes)) {
+        return sj_virtual_read(address, to, bytes);
+    }
+    memcpy(to, (const void *)(uintptr_t)address, bytes);
+    return true;
+}
+
 /* Checks the buffers of readv and its kind. Leaves a vector that the kernel refuses alone. */
 static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_t site)
 {
@@ -98,7 +122,7 @@ static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_
     check_buffer(vector, count * sizeof(*parts), false, site);
     for (uint64_t i = 0; i < count; i += AT_ONCE) {
         const uint64_t some = lower(count - i, AT_ONCE);
-        if (!sj_virtual_read(vector + i * sizeof(*parts), parts, some * sizeof(*parts))) {
+        if (!read_argument(vector + i * sizeof(*parts), parts, some * sizeof(*parts))) {
             return;
         }
         for (uint64_t part = 0; part < some; part++) {
@@ -112,7 +136,7 @@ static void check_message(uint64_t address, bool is_received, uint64_t site)
 {
     struct msghdr message;
     check_buffer(address, sizeof(message), is_received, site);
-    if (!sj_virtual_read(address, &message, sizeof(message))) {
+    if (!read_argument(address, &message, sizeof(message))) {
         return;
     }
     check_buffer((uint64_t)(uintptr_t)message.msg_name, message.msg_namelen, is_received, site);

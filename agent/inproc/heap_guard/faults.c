@@ -192,7 +192,7 @@ static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zom
         address - SJ_POOL_PAGE >= sj_heap_pool.base ? sj_pool_find(address - SJ_POOL_PAGE) : NULL;
     const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
     const bool is_after = before != NULL && before != slot && before->address != 0 &&
-                          before->address + before->size + 16 > page;
+                          before->address + before->size > page - SJ_POOL_PAGE;
     const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
     if (is_after && is_before &&
         slot->address - address < address - (before->address + before->size)) {
@@ -203,7 +203,7 @@ static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zom
     return is_after ? before : is_before ? slot : NULL;
 }
 
-static sj_pool_slot *classify_fault(uint64_t address, sj_zombie_kind *kind)
+sj_pool_slot *sj_faults_classify(uint64_t address, sj_zombie_kind *kind)
 {
     sj_pool_slot *slot = sj_pool_find(address);
     const bool is_guard = slot == NULL || (address - sj_pool_slot_start(slot)) / SJ_POOL_PAGE == 0;
@@ -238,7 +238,7 @@ static void report_fault(int signal, uint64_t address, const siginfo_t *info, vo
 {
     sj_zombie_trace use = {0};
     sj_zombie_kind kind;
-    sj_pool_slot *slot = classify_fault(address, &kind);
+    sj_pool_slot *slot = sj_faults_classify(address, &kind);
     sj_trace_of_context(&use, context);
     move_out_of_stub(&use);
     if (sj_report_use(slot, kind, address, sj_context_is_write(context), &use,

@@ -228,6 +228,10 @@ bool sj_guard_is_forced(void);
  * false after that has failed, while another thread installs them, and in a child of vfork. */
 bool sj_faults_are_handled(void);
 
+/* Returns the slot whose block an access to a closed page of the pool belongs to, and writes what
+ * is wrong. Returns NULL and writes SJ_ZOMBIE_WILD_ACCESS if no block is near. */
+sj_pool_slot *sj_faults_classify(uint64_t address, sj_zombie_kind *kind);
+
 /* Restores the program's handlers. The caller has stopped all other threads. */
 void sj_faults_end(void);
 

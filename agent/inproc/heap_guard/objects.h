@@ -27,7 +27,8 @@ void sj_report_stop(void);
  * out bytes that cannot be read. */
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
-/* Returns the thread id of the calling thread. Asks the kernel only at the first call. */
+/* Returns the thread id of the calling thread. Asks the kernel only at the first call.
+ * Returns 0 if the kernel must not be asked. */
 uint32_t sj_thread_number(void);
 
 /* Makes sj_thread_number ask the kernel again. */
@@ -35,6 +36,10 @@ void sj_thread_after_fork(void);
 
 /* Like sj_trace_stack for the calling thread, in most cases without a system call. */
 void sj_stack_copy_own(sj_zombie_trace *trace, void *stack, uint32_t bytes);
+
+/* True if the bytes certainly lie on the calling thread's stack, above the stack pointer, so that
+ * they can be read. */
+bool sj_stack_has(uint64_t address, uint64_t bytes);
 
 /* If `is_wanted`, guards every allocation of the calling thread until a call with false. */
 void sj_guard_next_allocations(bool is_wanted);

@@ -35,7 +35,9 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 
 static bool is_within_limit(uint32_t per_minute)
 {
-    const uint64_t minute = sj_sys_clock_ns(CLOCK_MONOTONIC) / NS_PER_MINUTE + 1;
+    /* If a system call might end the program, the rest of its life counts as one minute. */
+    const uint64_t minute =
+        sj_recorder_may_call() ? sj_sys_clock_ns(CLOCK_MONOTONIC) / NS_PER_MINUTE + 1 : 0;
     uint64_t seen = atomic_load(&reports_in_minute);
     for (;;) {
         const uint64_t made = seen >> 32 == minute ? (uint32_t)seen : 0;
@@ -199,7 +201,8 @@ void sj_report_finish(sj_zombie_report *report, const sj_zombie_trace *use)
 {
     report->use = *use;
     report->use.ticks = sj_arch_ticks();
-    report->use.tid = sj_sys_tid();
+    report->use.tid = sj_recorder_may_call() ? sj_sys_tid() : 0;
+    report->thread_name[0] = '\0';
     report->deep_stack = claim_deep_stack();
     if (report->deep_stack != 0) {
         sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -208,7 +211,9 @@ void sj_report_finish(sj_zombie_report *report, const sj_zombie_trace *use)
     } else {
         sj_trace_stack(&report->use, report->use_stack, SJ_ZOMBIE_USE_STACK_BYTES);
     }
-    (void)SJ_SYS(SYS_prctl, PR_GET_NAME, report->thread_name, 0, 0, 0, 0);
+    if (sj_recorder_may_call()) {
+        (void)SJ_SYS(SYS_prctl, PR_GET_NAME, report->thread_name, 0, 0, 0, 0);
+    }
     atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FULL, memory_order_release);
 }
 

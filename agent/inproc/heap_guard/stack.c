@@ -10,6 +10,7 @@
 #include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
@@ -59,11 +60,18 @@ static bool is_on_known_stack(uint64_t sp)
     if (sp >= stack_range.low && sp < stack_range.high) {
         return true;
     }
-    if (stack_range.searches >= MAX_SEARCHES) {
+    if (stack_range.searches >= MAX_SEARCHES || !sj_recorder_may_call()) {
         return false;
     }
     find_stack(sp);
     return sp >= stack_range.low && sp < stack_range.high;
+}
+
+bool sj_stack_has(uint64_t address, uint64_t bytes)
+{
+    const uint64_t sp = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    return is_on_known_stack(sp) && address > sp && address < stack_range.high &&
+           bytes <= stack_range.high - address;
 }
 
 /* Copies words in a plain loop, so that the compiler does not call memcpy. */
@@ -93,7 +101,7 @@ static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
 
 uint32_t sj_thread_number(void)
 {
-    if (own_number == 0) {
+    if (own_number == 0 && sj_recorder_may_call()) {
         own_number = sj_sys_tid();
     }
     return own_number;

@@ -220,10 +220,50 @@ APART static long open_without_end(void)
     return 0;
 }
 
+/* The bytes up to the alignment belong to no block, and the page after them is closed. */
+APART static long read_after_aligned(void)
+{
+    void *block = NULL;
+    sink += posix_memalign(&block, 64, 100);
+    sink += read_at(block, 128);
+    drop_block(block);
+    return 0;
+}
+
+APART static long read_into_end(void)
+{
+    const int file = open("/dev/zero", O_RDONLY);
+    char *block = make_block(SMALL);
+    sink += make_block(SMALL)[0];
+    const long result = read(file, block + SMALL, SMALL / 4);
+    close(file);
+    return result;
+}
+
+APART static long open_at_end(void)
+{
+    return open(make_block(SMALL) + SMALL, O_RDONLY);
+}
+
+/* No mistake: a large block grows in steps that are small compared with it. */
+APART static long grow_large(void)
+{
+    enum { FIRST = 20000, STEP = 64, STEPS = 2000 };
+    char *block = make_block(FIRST);
+    for (long i = 1; i <= STEPS; i++) {
+        block = realloc(block, FIRST + i * STEP);
+        block[FIRST + i * STEP - 1] = 1;
+    }
+    const long result = block[FIRST - 1] + block[FIRST + STEP - 1];
+    free(block);
+    return result;
+}
+
 static long (*const mistakes[])(void) = {
-    read_after,   read_before, write_before,  write_rounding,  use_large, pass_large,
-    write_vector, read_vector, send_message,  receive_message, open_path, stat_path,
-    stat_into,    count_into,  read_too_much, open_without_end};
+    read_after,       read_before,        write_before,  write_rounding, use_large,
+    pass_large,       write_vector,       read_vector,   send_message,   receive_message,
+    open_path,        stat_path,          stat_into,     count_into,     read_too_much,
+    open_without_end, read_after_aligned, read_into_end, open_at_end,    grow_large};
 
 int main(int count, char **arguments)
 {

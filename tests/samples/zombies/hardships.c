@@ -1,14 +1,22 @@
 /* Does things that make it hard to watch freed memory. Each argument selects one. Each ends with a
  * use of a freed block, which must be found, and prints its argument. */
 #include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,6 +223,76 @@ static void use_in_children(void)
     }
 }
 
+enum { CONFINED_BLOCKS = 100 };
+static char *confined_blocks[CONFINED_BLOCKS];
+static atomic_int confined_step;
+
+static void wait_for_step(int step)
+{
+    while (atomic_load(&confined_step) != step) {
+    }
+}
+
+/* Frees blocks, allocates and writes. A byte after one of the blocks was overwritten. */
+static void *work_confined(void *unused)
+{
+    atomic_store(&confined_step, 1);
+    wait_for_step(2);
+    for (int i = 0; i < CONFINED_BLOCKS; i++) {
+        drop_block(confined_blocks[i]);
+        char *block = make_block(5);
+        const struct iovec part = {block, 0};
+        (void)!writev(STDOUT_FILENO, &part, 1);
+        drop_block(block);
+    }
+    atomic_store(&confined_step, 3);
+    for (;;) {
+    }
+    return unused;
+}
+
+/* Forbids itself system calls: a forbidden one kills it. Allows what malloc may need later, but not
+ * what it needs once. */
+static int forbid_calls(void)
+{
+#define ALLOW(number)                                                                              \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_write),
+        ALLOW(SYS_writev),
+        ALLOW(SYS_exit_group),
+        ALLOW(SYS_mmap),
+        ALLOW(SYS_munmap),
+        ALLOW(SYS_mprotect),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+    const struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+               ? -1
+               : (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                              &program);
+}
+
+/* Not a hardship that ends with a use of a freed block: that needs a system call. */
+static void work_behind_filter(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < CONFINED_BLOCKS; i++) {
+        confined_blocks[i] = make_block(20);
+    }
+    ((volatile char *)confined_blocks[1])[20] = 'y';
+    if (pthread_create(&thread, NULL, work_confined, NULL) != 0) {
+        exit(4);
+    }
+    wait_for_step(1); /* The start of a thread needs other system calls. */
+    if (forbid_calls() != 0) {
+        exit(5);
+    }
+    atomic_store(&confined_step, 2);
+    wait_for_step(3);
+    drop_block(make_block(30));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -230,7 +308,8 @@ int main(int argc, char **argv)
                      {"many", keep_many_alive},
                      {"very_many", keep_very_many_alive},
                      {"content", continue_with_content},
-                     {"children", use_in_children}};
+                     {"children", use_in_children},
+                     {"confined", work_behind_filter}};
     for (size_t i = 0; argc == 2 && i < sizeof(hardships) / sizeof(hardships[0]); i++) {
         if (strcmp(argv[1], hardships[i].word) == 0) {
             hardships[i].run();

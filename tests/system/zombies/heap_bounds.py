@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, main
 
 (READ_AFTER, READ_BEFORE, WRITE_BEFORE, WRITE_ROUNDING, USE_LARGE, PASS_LARGE, WRITE_VECTOR, READ_VECTOR, SEND, RECEIVE,
- OPEN, STAT_PATH, STAT_INTO, COUNT_INTO, READ_TOO_MUCH, OPEN_WITHOUT_END) = range(16)
+ OPEN, STAT_PATH, STAT_INTO, COUNT_INTO, READ_TOO_MUCH, OPEN_WITHOUT_END, READ_AFTER_ALIGNED, READ_INTO_END, OPEN_AT_END,
+ GROW_LARGE) = range(20)
 RUNS = 12
 NOT_BLOCKS = ("free_stack", "free_static", "free_plausible", "free_inside", "free_unaligned", "resize_foreign")
 # mistake: (kind, function of the use, number of uses)
@@ -34,6 +35,9 @@ FOUND = {
     COUNT_INTO: ("use_after_free", "count_into", 1),
     READ_TOO_MUCH: ("overflow", "read_too_much", 1),
     OPEN_WITHOUT_END: ("overflow", "open_without_end", 1),
+    READ_AFTER_ALIGNED: ("overflow", "read_at", 1),
+    READ_INTO_END: ("overflow", "read_into_end", 1),
+    OPEN_AT_END: ("overflow", "open_at_end", 1),
 }
 
 
@@ -70,6 +74,16 @@ def test_a_free_of_another_address_is_a_finding(sojourn, program, delayed):
     check("free of an address that is not in a block, in thread" in shown.stdout, f"{shown}")
 
 
+def test_growth(sojourn, program):
+    """A large block that grows in small steps is not copied at each step, and the summary counts it as not watched."""
+    database = sojourn.path("growth.db")
+    plain = subprocess.run([program, str(GROW_LARGE)], capture_output=True, check=True)
+    done, _ = sojourn.record([program, str(GROW_LARGE)], database, ["--zombies", "heap"])
+    check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}, not {plain.stdout}")
+    account = sojourn.sql(database, "SELECT uses, refused_size, guarded FROM zombie_accounts")[0]
+    check((account["uses"], account["refused_size"]) == (0, 1) and account["guarded"] < 10, f"{account}")
+
+
 def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "bounds")
     found, uses = record(sojourn, program, list(FOUND))
@@ -85,6 +99,7 @@ def test(sojourn, arguments):
     check(found == ({("underflow", "read_at")}, RUNS), f"{found}")
     found, uses = record(sojourn, program, [READ_AFTER, READ_BEFORE], align="both")
     check(found == {("overflow", "read_at"), ("underflow", "read_at")} and RUNS // 2 < uses < 2 * RUNS, f"{found}, {uses}")
+    test_growth(sojourn, program)
     for delayed in (False, True):
         test_a_free_of_another_address_is_a_finding(sojourn, os.path.join(arguments[0], "gcc-O2", "not_blocks"), delayed)
 

@@ -99,6 +99,19 @@ def test_a_program_without_memory_runs_unharmed(sojourn, folder):
     check(rows[0]["not_watched"] != "" or rows[0]["refused"] > 0, f"{rows}")
 
 
+def test_confined(sojourn, folder):
+    """Behind a filter of system calls, the agent makes none when threads allocate, free and write. So it cannot guard
+    further blocks, but it checks the bytes beside those that are freed."""
+    for sampled in (1, 2):
+        zombies = {"heap": {"one_in": sampled}}
+        done, database = record(sojourn, [os.path.join(folder, "hardships"), "confined"], f"confined-{sampled}", zombies)
+        check((done.returncode, done.stdout) == (0, b"confined"), f"confined, one in {sampled}: {done}")
+    account = sojourn.sql(sojourn.path("confined-1.db"), "SELECT refused_memory FROM zombie_accounts")[0]
+    check(account["refused_memory"] > 0, f"{account}")
+    found = found_in(sojourn, sojourn.path("confined-1.db"))
+    check([row[:2] for row in found] == [("overflow_at_free", "drop_block")], f"{found}")
+
+
 def test_objects(sojourn, folder):
     program = os.path.join(folder, "guarded")
     done, database = record(sojourn, [program, "many"], "many", {"objc": {"queue": {"objects": 1000}}})
@@ -138,6 +151,7 @@ def test(sojourn, arguments):
     test_pages(sojourn, folder)
     test_alive(sojourn, folder)
     test_a_program_without_memory_runs_unharmed(sojourn, folder)
+    test_confined(sojourn, folder)
     test_objects(sojourn, folder)
     test_recorder_dies(sojourn, folder)
 

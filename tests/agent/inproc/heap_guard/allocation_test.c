@@ -60,6 +60,11 @@ static void *allocate_ordinary(size_t bytes)
     return &ordinary;
 }
 
+static void free_ordinary(void *block)
+{
+    assert_ptr_equal(block, &ordinary);
+}
+
 /* Counts down and calls the handler, as the patched entry of malloc does. */
 static void *allocate(void)
 {
@@ -89,6 +94,7 @@ static void prepare(void)
     region->settings.memory_kib = 4096;
     region->settings.reports_per_minute = 100;
     sj_heap_originals[SJ_ENTRY_MALLOC] = (uint64_t)(uintptr_t)allocate_ordinary;
+    sj_heap_originals[SJ_ENTRY_FREE] = (uint64_t)(uintptr_t)free_ordinary;
     sj_heap_originals[SJ_ENTRY_SIGACTION] = (uint64_t)(uintptr_t)sigaction;
     sj_residue_now->families[SJ_ENTRY_MALLOC] = SJ_FAMILY_ANY;
     atomic_store(&sj_residue_now->shared.is_whole, 1);
