@@ -70,6 +70,20 @@ static sj_status read_hex(sj_json_scan *scan, uint32_t *code)
     return SJ_OK;
 }
 
+/* Reads the character after a backslash, other than u. */
+static sj_status read_plain_escape(sj_json_scan *scan)
+{
+    static const char plain[] = "\"\\/bfnrt";
+    static const char meant[] = "\"\\/\b\f\n\r\t";
+    const int byte = sj_source_get(scan->source);
+    const char *found = byte > 0 ? strchr(plain, byte) : NULL;
+    if (found == NULL) {
+        return fail(scan, "an unknown escape in a string");
+    }
+    append(scan, meant[found - plain]);
+    return SJ_OK;
+}
+
 /* Reads the digits of \u, and the second half of a surrogate pair. Lone halves become U+FFFD. */
 static sj_status read_code(sj_json_scan *scan)
 {
@@ -79,8 +93,7 @@ static sj_status read_code(sj_json_scan *scan)
         (void)sj_source_get(scan->source);
         if (sj_source_peek(scan->source) != 'u') {
             append_code(scan, 0xfffd);
-            append(scan, sj_source_get(scan->source));
-            return SJ_OK;
+            return read_plain_escape(scan);
         }
         (void)sj_source_get(scan->source);
         uint32_t low;
@@ -98,18 +111,11 @@ static sj_status read_code(sj_json_scan *scan)
 
 static sj_status read_escape(sj_json_scan *scan)
 {
-    static const char plain[] = "\"\\/bfnrt";
-    static const char meant[] = "\"\\/\b\f\n\r\t";
-    const int byte = sj_source_get(scan->source);
-    if (byte == 'u') {
-        return read_code(scan);
+    if (sj_source_peek(scan->source) != 'u') {
+        return read_plain_escape(scan);
     }
-    const char *found = byte > 0 ? strchr(plain, byte) : NULL;
-    if (found == NULL) {
-        return fail(scan, "an unknown escape in a string");
-    }
-    append(scan, meant[found - plain]);
-    return SJ_OK;
+    (void)sj_source_get(scan->source);
+    return read_code(scan);
 }
 
 static sj_status read_string(sj_json_scan *scan)
