@@ -5,14 +5,18 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/fleet/audit.h"
 #include "collector-server/import/importer.h"
 #include "collector-server/maintenance/part_file.h"
 #include "collector-server/maintenance/session_copy.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "proto/base/units.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +33,18 @@ typedef struct import_options {
     bool as_json;
     json_t *rows; /* rows of the JSON output; NULL: the output is text */
 } import_options;
+
+/* The database that gets the sessions. One that does not exist is created for the first of them. */
+typedef struct import_target {
+    char path[PATH_MAX];
+    sqlite3 *database; /* NULL: not created yet */
+    bool existed;
+} import_target;
+
+/* The database of the file that is being imported, and what SQLite keeps beside it. A signal
+ * handler deletes them. */
+static const char *const part_ends[] = {"", "-wal", "-shm", "-journal", SJ_LOG_BASE_END};
+static char part_files[sizeof(part_ends) / sizeof(part_ends[0])][PATH_MAX + 32];
 
 typedef struct imported {
     const sj_importer *importer;
@@ -48,7 +64,10 @@ static void print_notes(sqlite3 *database, int64_t session_id)
         sqlite3_bind_int64(row, 1, session_id);
         sqlite3_bind_text(row, 2, SJ_IMPORT_AUTHOR, -1, SQLITE_STATIC);
         while (sqlite3_step(row) == SQLITE_ROW) {
-            printf("  %s\n", (const char *)sqlite3_column_text(row, 0));
+            const char *note = (const char *)sqlite3_column_text(row, 0);
+            printf("  ");
+            sj_text_write(stdout, note, strlen(note));
+            printf("\n");
         }
     }
     sqlite3_finalize(row);
@@ -67,51 +86,104 @@ static void report(const import_options *options, sqlite3 *database, const char 
                       (json_int_t)sums->threads, "functions", (json_int_t)sums->functions));
         return;
     }
-    printf("%s is session %lld now: %s, %s, format %s\n", path, (long long)done->session_id,
+    sj_text_write(stdout, path, strlen(path));
+    printf(" is session %lld now: %s, %s, format %s\n", (long long)done->session_id,
            sums->samples != 0 ? SJ_COUNTED(sums->samples, "sample")
                               : SJ_COUNTED(sums->calls, "call"),
            SJ_COUNTED(sums->functions, "function"), done->importer->name);
     print_notes(database, done->session_id);
 }
 
-/* Copies the session of the database `part` to `database`. */
-static sj_status copy_session(const char *part, const char *path, sqlite3 *database, imported *done,
+static void remove_part_and_end(int number)
+{
+    for (size_t i = 0; i < sizeof(part_files) / sizeof(part_files[0]); i++) {
+        if (part_files[i][0] != '\0') {
+            (void)unlink(part_files[i]);
+        }
+    }
+    (void)raise(number); /* ends the process, because of SA_RESETHAND */
+}
+
+/* Has the signals that end a program delete the part first. An ignored signal stays ignored. */
+static void handle_ending_signals(sigset_t *ending)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = remove_part_and_end,
+                                     .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(ending);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction now;
+        sigaddset(ending, numbers[i]);
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
+            (void)sigaction(numbers[i], &action, NULL);
+        }
+    }
+}
+
+/* Creates an empty file beside the target, part_files[0]. */
+static int make_part(const import_target *target)
+{
+    sigset_t ending;
+    sigset_t before;
+    char part[PATH_MAX + 16];
+    handle_ending_signals(&ending);
+    (void)snprintf(part, sizeof(part), "%s.import-XXXXXX", target->path);
+    sigprocmask(SIG_BLOCK, &ending, &before);
+    const int descriptor = mkstemp(part);
+    for (size_t i = 0; descriptor >= 0 && i < sizeof(part_files) / sizeof(part_files[0]); i++) {
+        (void)snprintf(part_files[i], sizeof(part_files[i]), "%s%s", part, part_ends[i]);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (descriptor < 0) {
+        return sj_command_error(&sj_command_import, SJ_EXIT_FAILED,
+                                "cannot create a file beside %s: %s", target->path,
+                                strerror(errno));
+    }
+    close(descriptor);
+    return SJ_EXIT_OK;
+}
+
+/* Copies the session of the part to the target. */
+static sj_status copy_session(const char *path, import_target *target, imported *done,
                               sj_error *error)
 {
-    const sj_status status = sj_session_copy(part, 1, database, &done->session_id, error);
+    if (target->database == NULL) {
+        SJ_TRY(sj_database_open(target->path, SJ_DATABASE_CREATE, &target->database, error));
+    }
+    const sj_status status =
+        sj_session_copy(part_files[0], 1, target->database, &done->session_id, error);
     return status == SJ_EEXIST ? sj_fail(error, SJ_EEXIST, "%s was imported before", path) : status;
 }
 
 /* Imports one file. Makes the session in a temporary database first, so that a damaged file adds
  * nothing. */
 static int import_file(const import_options *options, const sj_importer *importer, const char *path,
-                       const char *database_path, sqlite3 *database)
+                       import_target *target)
 {
-    char part[PATH_MAX + 16];
     char object[AUDITED_BYTES];
     imported done = {0};
     sj_error error = {0};
-    (void)snprintf(part, sizeof(part), "%s.import-XXXXXX", database_path);
-    const int descriptor = mkstemp(part);
-    if (descriptor < 0) {
-        return sj_command_error(&sj_command_import, SJ_EXIT_FAILED,
-                                "cannot create a file beside %s", database_path);
+    const int code = make_part(target);
+    if (code != SJ_EXIT_OK) {
+        return code;
     }
-    close(descriptor);
     const sj_import_request request = {
-        .path = path, .importer = importer, .name = options->name, .database = part};
+        .path = path, .importer = importer, .name = options->name, .database = part_files[0]};
     sj_status status = sj_import_file(&request, &done.importer, &done.sums, &error);
     if (status == SJ_OK) {
-        status = copy_session(part, path, database, &done, &error);
+        status = copy_session(path, target, &done, &error);
     }
-    sj_part_remove(part);
+    sj_part_remove(part_files[0]);
     sj_work_progress_hide();
     (void)snprintf(object, sizeof(object), "import %s", path);
-    sj_audit_add_local(database, "import", object, status == SJ_OK ? "done" : "failed");
+    if (target->database != NULL) {
+        sj_audit_add_local(target->database, "import", object, status == SJ_OK ? "done" : "failed");
+    }
     if (status != SJ_OK) {
+        sj_text_clean(error.text); /* it may quote the file */
         return sj_command_failed(&sj_command_import, &error);
     }
-    report(options, database, path, &done);
+    report(options, target->database, path, &done);
     return SJ_EXIT_OK;
 }
 
@@ -127,29 +199,39 @@ static int choose_database(const import_options *options, char path[PATH_MAX])
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_import, &error);
 }
 
+/* True if no session was stored, not even by another import that began meanwhile. */
+static bool is_empty(sqlite3 *database)
+{
+    sqlite3_stmt *row = NULL;
+    const bool empty = sqlite3_prepare_v2(database, "SELECT 1 FROM sessions LIMIT 1", -1, &row,
+                                          NULL) == SQLITE_OK &&
+                       sqlite3_step(row) == SQLITE_DONE;
+    sqlite3_finalize(row);
+    return empty;
+}
+
 static int import_files(const import_options *options, const sj_importer *importer, char **files,
                         int count)
 {
-    char path[PATH_MAX];
-    sqlite3 *database = NULL;
+    import_target target = {.database = NULL};
     sj_error error = {0};
-    int code = choose_database(options, path);
+    int code = choose_database(options, target.path);
     if (code != SJ_EXIT_OK) {
         return code;
     }
-    const bool existed = access(path, F_OK) == 0;
-    if (sj_database_open(path, SJ_DATABASE_CREATE, &database, &error) != SJ_OK) {
+    target.existed = access(target.path, F_OK) == 0;
+    if (target.existed &&
+        sj_database_open(target.path, SJ_DATABASE_CREATE, &target.database, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_import, &error);
     }
-    int done = 0;
     for (int i = 0; i < count; i++) {
-        const int one = import_file(options, importer, files[i], path, database);
-        done += one == SJ_EXIT_OK ? 1 : 0;
+        const int one = import_file(options, importer, files[i], &target);
         code = one != SJ_EXIT_OK ? one : code;
     }
-    sqlite3_close(database);
-    if (!existed && done == 0) {
-        sj_part_remove(path);
+    const bool is_useless = !target.existed && target.database != NULL && is_empty(target.database);
+    sqlite3_close(target.database);
+    if (is_useless) {
+        sj_part_remove(target.path);
     }
     return code;
 }

@@ -18,7 +18,8 @@
 enum {
     /* most calls in the blocks that a window overlaps; reading them takes about 0.1 s */
     CALLS_MAX = 1200000,
-    BARS_MAX = 30000
+    BARS_MAX = 30000,    /* of a stream */
+    ALL_BARS_MAX = 90000 /* of all streams of an answer; they take about 80 MB */
 };
 
 /* Columns of a bar. */
@@ -49,6 +50,7 @@ struct sj_calls_picture {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     json_t *functions; /* function names by id */
     json_t *counting;  /* ids of functions that made calls that were only counted */
+    size_t bar_count;  /* of all streams that were drawn */
     /* The members below describe the stream that is drawn. */
     const sj_calls_window *window;
     bool folds;
@@ -222,6 +224,7 @@ static void add_bar(sj_calls_picture *picture, sqlite3_stmt *call, int64_t row, 
                   sqlite3_column_int(call, 6), (json_int_t)number_at(call, 7), (json_int_t)1,
                   sqlite3_column_int(call, 8), (json_int_t)1, (json_int_t)row);
     if (json_array_append_new(picture->bars, bar) == 0) {
+        picture->bar_count++;
         at->bar = bar;
         at->depth = number_at(call, 2);
     }
@@ -250,7 +253,7 @@ static sj_status add_call(sj_calls_picture *picture, sqlite3_stmt *call)
         at->depth = number_at(call, 2);
         return SJ_OK;
     }
-    if (json_array_size(picture->bars) >= BARS_MAX) {
+    if (json_array_size(picture->bars) >= BARS_MAX || picture->bar_count >= ALL_BARS_MAX) {
         picture->is_truncated = true;
         return SJ_OK;
     }

@@ -175,7 +175,9 @@ static sj_status end_stacks(call_replay *replay, uint32_t number)
     replay_thread *thread = &replay->threads[number];
     for (size_t i = 0; i < thread->count; i++) {
         replay_stack *stack = thread->stacks[i];
-        while (replay->options->log->threads[number].has_intervals && stack->depth != 0) {
+        /* Calls without an exit stay open. They are outside of those that have one. */
+        while (replay->options->log->threads[number].has_intervals && stack->depth != 0 &&
+               stack->open[stack->depth - 1].end_ns != SJ_INTERVAL_OPEN) {
             SJ_TRY(leave(stack, stack->open[stack->depth - 1].end_ns, false));
         }
         SJ_TRY(feed(stack));

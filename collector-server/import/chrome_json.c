@@ -45,22 +45,21 @@ static sj_slice slice_of(const owned_text *text)
     return (sj_slice){.data = (const uint8_t *)text->text, .size = text->size};
 }
 
-/* Reads the id of a process or thread. A text that is not a number gets a negative number, which
- * depends on the text. */
+/* Reads the id of a process or thread. A text that is not a number, and a number of more than 63
+ * bits, gets a negative number, which depends on the text. */
 static sj_status read_id(const sj_json_scan *scan, const char *what, int64_t *id)
 {
     sj_decimal value;
-    if (scan->token == SJ_JSON_NUMBER) {
-        SJ_TRY(sj_json_decimal(scan, what, 0, &value));
-        *id = value.units;
-        return SJ_OK;
-    }
-    if (scan->token != SJ_JSON_STRING) {
+    if (scan->token != SJ_JSON_NUMBER && scan->token != SJ_JSON_STRING) {
         return sj_source_fail(scan->source, SJ_ECORRUPT, scan->at, "%s is not a number", what);
     }
-    if (sj_decimal_parse(scan->text, scan->size, 0, &value) == SJ_OK) {
+    const sj_status status = sj_decimal_parse(scan->text, scan->size, 0, &value);
+    if (status == SJ_OK) {
         *id = value.units;
         return SJ_OK;
+    }
+    if (scan->token == SJ_JSON_NUMBER && status != SJ_ELIMIT) {
+        return sj_json_decimal(scan, what, 0, &value);
     }
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < scan->size; i++) {
@@ -251,7 +250,9 @@ static sj_status read_file(event_reader *reader)
     }
     SJ_TRY(sj_json_next(scan));
     return has_events ? SJ_OK
-                      : sj_source_fail(scan->source, SJ_ECORRUPT, 0, "there is no \"traceEvents\"");
+                      : sj_source_fail(scan->source, SJ_ECORRUPT, 0,
+                                       "there is no \"traceEvents\"; of JSON files, only trace "
+                                       "events and those of speedscope can be read");
 }
 
 static sj_status read_chrome(sj_source *source, sj_import_log *log)

@@ -38,6 +38,11 @@ FILE *sj_import_temporary(const char *beside)
     return file;
 }
 
+sj_status sj_import_write_failed(void)
+{
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SJ_EFULL : SJ_EIO;
+}
+
 sj_status sj_import_log_init(sj_import_log *log, const char *beside, sj_error *error)
 {
     *log = (sj_import_log){.records = sj_import_temporary(beside)};
@@ -126,35 +131,51 @@ static sj_status dup_text(sj_slice text, char **copy)
     return SJ_OK;
 }
 
-static sj_status find_module(sj_import_log *log, sj_slice name, uint32_t *module)
+/* Finds a module that is known, or the turn of its hash under which it is to be added. */
+static bool is_known(const sj_import_log *log, const char *name, uint64_t hash, uint32_t *turn,
+                     uint32_t *module)
 {
-    const sj_slice text = name.size != 0 ? name : sj_import_text(SJ_IMPORT_MODULE);
-    char *copy;
-    SJ_TRY(dup_text(text, &copy));
-    const uint64_t hash = hash_text(sj_import_text(copy), 0);
-    sj_status status = SJ_OK;
-    for (uint32_t turn = 1; status == SJ_OK; turn++) {
-        const sj_hash_entry *known = sj_hash_map_find(&log->by_module, hash, turn);
-        if (known != NULL && strcmp(log->modules[known->first], copy) == 0) {
+    const sj_hash_entry *known;
+    for (*turn = 1; (known = sj_hash_map_find(&log->by_module, hash, *turn)) != NULL; ++*turn) {
+        if (strcmp(log->modules[known->first], name) == 0) {
             *module = known->first;
-            break;
-        }
-        if (known != NULL) {
-            continue;
-        }
-        *module = (uint32_t)log->module_count;
-        status = sj_array_reserve(&log->modules, &log->module_capacity, log->module_count, 1,
-                                  sizeof(*log->modules));
-        if (status == SJ_OK) {
-            status = sj_hash_map_put(&log->by_module,
-                                     &(sj_hash_entry){.key = hash, .sub = turn, .first = *module});
-        }
-        if (status == SJ_OK) {
-            log->modules[log->module_count++] = copy;
-            return SJ_OK;
+            return true;
         }
     }
-    free(copy);
+    return false;
+}
+
+static sj_status add_module(sj_import_log *log, char *name, uint64_t hash, uint32_t turn,
+                            uint32_t *module)
+{
+    *module = (uint32_t)log->module_count;
+    SJ_TRY(sj_array_reserve(&log->modules, &log->module_capacity, log->module_count, 1,
+                            sizeof(*log->modules)));
+    SJ_TRY(sj_hash_map_put(&log->by_module,
+                           &(sj_hash_entry){.key = hash, .sub = turn, .first = *module}));
+    log->modules[log->module_count++] = name;
+    return SJ_OK;
+}
+
+static sj_status find_module(sj_import_log *log, sj_slice name, uint32_t *module)
+{
+    uint32_t turn;
+    char *copy;
+    SJ_TRY(dup_text(name.size != 0 ? name : sj_import_text(SJ_IMPORT_MODULE), &copy));
+    const uint64_t hash = hash_text(sj_import_text(copy), 0);
+    if (is_known(log, copy, hash, &turn, module)) {
+        free(copy);
+        return SJ_OK;
+    }
+    if (name.size != 0 && log->module_count >= SJ_IMPORT_MOST_MODULES) {
+        free(copy);
+        log->has_more_modules = true;
+        return find_module(log, (sj_slice){0}, module);
+    }
+    const sj_status status = add_module(log, copy, hash, turn, module);
+    if (status != SJ_OK) {
+        free(copy);
+    }
     return status;
 }
 
@@ -298,7 +319,7 @@ static sj_status put_record(sj_import_log *log, uint32_t thread, sj_import_kind 
         log->last_ns = end_ns;
     }
     log->record_count++;
-    return fwrite(&record, sizeof(record), 1, log->records) == 1 ? SJ_OK : SJ_EIO;
+    return fwrite(&record, sizeof(record), 1, log->records) == 1 ? SJ_OK : sj_import_write_failed();
 }
 
 /* Returns the time of an event, not earlier than the event before it on its thread. */

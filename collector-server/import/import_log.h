@@ -19,6 +19,7 @@
 enum {
     SJ_IMPORT_MOST_THREADS = 16 * 1024,
     SJ_IMPORT_MOST_FUNCTIONS = 4 * 1024 * 1024,
+    SJ_IMPORT_MOST_MODULES = 2048,  /* the time to store them grows with their square */
     SJ_IMPORT_MOST_PATHS = 1 << 20, /* call paths of samples, as in one profile */
     SJ_IMPORT_TEXT_BYTES = 64 * 1024,
     SJ_IMPORT_NOTES = 16
@@ -77,6 +78,7 @@ typedef struct sj_import_log {
     size_t function_count, function_capacity;
     char **modules;
     size_t module_count, module_capacity;
+    bool has_more_modules; /* than SJ_IMPORT_MOST_MODULES */
     sj_import_thread *threads;
     size_t thread_count, thread_capacity;
     sj_import_process *processes;
@@ -102,9 +104,9 @@ SJ_MUST_CHECK sj_status sj_import_log_init(sj_import_log *log, const char *besid
 /* Frees what the log owns, and its temporary file. A zeroed log is allowed. */
 void sj_import_log_deinit(sj_import_log *log);
 
-/* Finds or adds the function of that name and module, and writes its id. An empty module is
- * SJ_IMPORT_MODULE. Copies the texts. Returns SJ_ELIMIT if a text or the number of functions is too
- * large, or SJ_ENOMEM. */
+/* Finds or adds the function of that name and module, and writes its id. An empty module, and
+ * one beyond SJ_IMPORT_MOST_MODULES, is SJ_IMPORT_MODULE. Copies the texts. Returns SJ_ELIMIT if a
+ * text or the number of functions is too large, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_import_log_function(sj_import_log *log, sj_slice name, sj_slice module,
                                                uint32_t *function);
 
@@ -130,7 +132,7 @@ SJ_MUST_CHECK sj_status sj_import_log_name_process(sj_import_log *log, int64_t p
  * exits of a thread in their true order, and whole calls in any order. An entry or exit that is
  * earlier than the one before it gets that one's time. An exit without an open call is counted and
  * left out. sj_import_log_interval returns SJ_EINVAL if a call ends before it begins. All return
- * SJ_EIO. */
+ * SJ_EFULL or SJ_EIO if the temporary file cannot be written. */
 SJ_MUST_CHECK sj_status sj_import_log_enter(sj_import_log *log, uint32_t thread, uint32_t function,
                                             int64_t at_ns);
 SJ_MUST_CHECK sj_status sj_import_log_leave(sj_import_log *log, uint32_t thread, int64_t at_ns,
@@ -154,6 +156,9 @@ __attribute__((format(printf, 2, 3))) void sj_import_log_note(sj_import_log *log
 /* Opens a nameless temporary file in the folder of the file `beside`. The caller closes it. Returns
  * NULL and sets errno if that fails. */
 FILE *sj_import_temporary(const char *beside);
+
+/* Returns what errno says after a write to a temporary file failed: SJ_EFULL or SJ_EIO. */
+sj_status sj_import_write_failed(void);
 
 /* Returns the kind of a record. */
 static inline sj_import_kind sj_import_record_kind(const sj_import_record *record)

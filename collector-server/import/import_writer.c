@@ -8,6 +8,7 @@
 #include "proto/callgraph/path_histogram.h"
 #include "proto/wire/function_table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -118,25 +119,23 @@ static sj_status put_functions(import_writer *writer, Sojourn__Module *module,
     return SJ_OK;
 }
 
-/* Functions have no addresses. Their order in the module makes their offsets. */
-static sj_status put_module(import_writer *writer, uint32_t number, uint32_t *next_function)
+/* Functions have no addresses. Their order in the module makes their offsets. `members` are the
+ * indices of the functions of module number `number` in the log. */
+static sj_status put_module(import_writer *writer, uint32_t number, const uint32_t *members,
+                            uint32_t count, uint32_t *next_function)
 {
     sj_import_log *log = writer->log;
-    sj_function_entry *entries = calloc(log->function_count + 1, sizeof(*entries));
+    sj_function_entry *entries = calloc((size_t)count + 1, sizeof(*entries));
     if (entries == NULL) {
         return SJ_ENOMEM;
     }
-    uint32_t count = 0;
-    for (size_t i = 0; i < log->function_count; i++) {
-        const sj_import_function *function = &log->functions[i];
-        if (function->module == number && function->name != NULL) {
-            entries[count] = (sj_function_entry){.offset = (uint64_t)(count + 1) * FUNCTION_BYTES,
-                                                 .size_bytes = FUNCTION_BYTES,
-                                                 .technique = SJ_TECHNIQUE_RUNTIME,
-                                                 .source = SJ_SYMBOL_RUNTIME,
-                                                 .name = function->name};
-            writer->functions[i] = *next_function + count++;
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i] = (sj_function_entry){.offset = (uint64_t)(i + 1) * FUNCTION_BYTES,
+                                         .size_bytes = FUNCTION_BYTES,
+                                         .technique = SJ_TECHNIQUE_RUNTIME,
+                                         .source = SJ_SYMBOL_RUNTIME,
+                                         .name = log->functions[members[i]].name};
+        writer->functions[members[i]] = *next_function + i;
     }
     uint8_t build_id[BUILD_ID_BYTES] = {0};
     memcpy(build_id, writer->origin->session.bytes, sizeof(writer->origin->session.bytes));
@@ -154,19 +153,48 @@ static sj_status put_module(import_writer *writer, uint32_t number, uint32_t *ne
     return status;
 }
 
+/* Sorts the functions by module, in their order in the log. `ends` gets, for each module, the end
+ * of its functions in `members`. */
+static void sort_functions(const sj_import_log *log, uint32_t *members, uint32_t *ends)
+{
+    for (size_t i = 0; i < log->function_count; i++) {
+        ends[log->functions[i].module]++;
+    }
+    uint32_t before = 0;
+    for (size_t i = 0; i < log->module_count; i++) {
+        const uint32_t count = ends[i];
+        ends[i] = before;
+        before += count;
+    }
+    for (size_t i = 0; i < log->function_count; i++) {
+        members[ends[log->functions[i].module]++] = (uint32_t)i;
+    }
+}
+
 static sj_status put_modules(import_writer *writer)
 {
-    uint32_t next_function = 1;
-    for (size_t i = 0; i < writer->log->function_count; i++) {
-        if (writer->log->functions[i].name == NULL) {
+    const sj_import_log *log = writer->log;
+    for (size_t i = 0; i < log->function_count; i++) {
+        if (log->functions[i].name == NULL) {
             return sj_fail(writer->error, SJ_ECORRUPT,
                            "%s: it uses a function that it does not name", writer->origin->file);
         }
     }
-    for (uint32_t i = 0; i < writer->log->module_count; i++) {
-        SJ_TRY(put_module(writer, i, &next_function));
+    uint32_t *members = calloc(log->function_count + 1, sizeof(*members));
+    uint32_t *ends = calloc(log->module_count + 1, sizeof(*ends));
+    sj_status status = members != NULL && ends != NULL ? SJ_OK : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        sort_functions(log, members, ends);
     }
-    return SJ_OK;
+    uint32_t next_function = 1;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < log->module_count && status == SJ_OK; i++) {
+        status = put_module(writer, i, members + first, ends[i] - first, &next_function);
+        first = ends[i];
+    }
+    free(members);
+    free(ends);
+    return status;
 }
 
 /* Returns a process or thread id as the kernel has it, or 0 if the file's number is not one. */
@@ -239,7 +267,12 @@ static sj_status put_calls(import_writer *writer)
                                        .base_ticks = BASE_TICKS,
                                        .functions = writer->functions};
     const sj_replay_sink sink = {.context = writer, .streams = put_thread, .block = put_block};
-    return sj_call_replay(&options, &sink, &writer->sums, writer->error);
+    const sj_status status = sj_call_replay(&options, &sink, &writer->sums, writer->error);
+    if (status == SJ_ELIMIT) {
+        const sj_error limit = *writer->error;
+        return sj_fail(writer->error, status, "%s: %s", writer->origin->file, limit.text);
+    }
+    return status;
 }
 
 /* Sums the weights of each path and those below it. Children have larger numbers than parents. */
@@ -334,6 +367,12 @@ static sj_status put_end(import_writer *writer)
 
 static void note_losses(sj_import_log *log)
 {
+    if (log->has_more_modules) {
+        sj_import_log_note(log,
+                           "the file has more than %d modules: functions of the others are in the "
+                           "module \"" SJ_IMPORT_MODULE "\"",
+                           SJ_IMPORT_MOST_MODULES);
+    }
     if (log->unmatched_exits != 0) {
         sj_import_log_note(log, "%llu exits have no entry: they were left out",
                            (unsigned long long)log->unmatched_exits);
@@ -360,7 +399,9 @@ static sj_status check_log(const import_writer *writer)
 {
     const sj_import_log *log = writer->log;
     if (fflush(log->records) != 0 || ferror(log->records) != 0) {
-        return sj_fail(writer->error, SJ_EFULL, "cannot write the temporary file");
+        return sj_fail(writer->error, sj_import_write_failed(),
+                       "cannot write a temporary file for %s: %s", writer->origin->file,
+                       strerror(errno));
     }
     if (log->record_count != 0 && log->samples != 0) {
         return sj_fail(writer->error, SJ_EUNSUPPORTED,

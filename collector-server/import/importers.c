@@ -31,6 +31,46 @@ static const sj_importer *recognize(sj_source *source)
     return NULL;
 }
 
+/* Fails because no importer takes the file. Says what to do with files that users confuse with
+ * those that can be imported. */
+static sj_status refuse_unknown(sj_source *source)
+{
+    static const struct {
+        const char *begin;
+        const char *advice;
+    } known[] = {
+        {"\x1f\x8b", "it is compressed; unpack it with gunzip first"},
+        {"\x28\xb5\x2f\xfd", "it is compressed; unpack it with unzstd first"},
+        {"\xfd"
+         "7zXZ",
+         "it is compressed; unpack it with unxz first"},
+        {"PK\x03\x04", "it is an archive; unpack it with unzip first"},
+        {"\xef\xbb\xbf", "it begins with a byte order mark; save it without one"},
+        {"\xff\xfe", "it is not UTF-8; save it as UTF-8"},
+        {"SQLite format 3",
+         "it is a database; \"sojourn session import\" takes the sessions of one "
+         "of Sojourn"},
+        {"PERFILE2", "it is the data of perf record; import the text of \"perf script\""},
+    };
+    const sj_slice head = sj_source_head(source);
+    if (head.size == 0 && ferror(source->file) != 0) {
+        return sj_fail(source->error, SJ_EIO, "cannot read %s: %s", source->path, strerror(errno));
+    }
+    if (head.size == 0) {
+        return sj_fail(source->error, SJ_ECORRUPT, "%s: it is empty", source->path);
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const size_t size = strlen(known[i].begin);
+        if (head.size >= size && memcmp(head.data, known[i].begin, size) == 0) {
+            return sj_fail(source->error, SJ_EUNSUPPORTED, "%s: %s", source->path, known[i].advice);
+        }
+    }
+    return sj_fail(source->error, SJ_EUNSUPPORTED,
+                   "%s: its format is not known; \"sojourn import --help\" lists the formats, and "
+                   "--format names one",
+                   source->path);
+}
+
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -39,13 +79,17 @@ static const char *last_part(const char *path)
 
 static sj_status explain(const sj_source *source, sj_status status)
 {
-    return source->error->text[0] != '\0'
-               ? status
-               : sj_source_fail(source, status, sj_source_offset(source), "%s",
-                                status == SJ_ELIMIT
-                                    ? "it has too many functions, threads or call paths, or a "
-                                      "number that is too large"
-                                    : sj_status_text(status));
+    if (source->error->text[0] != '\0') {
+        return status;
+    }
+    if (status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM) { /* not of the file */
+        return sj_fail(source->error, status, "cannot import %s: %s", source->path,
+                       sj_status_text(status));
+    }
+    return sj_source_fail(source, status, sj_source_offset(source), "%s",
+                          status == SJ_ELIMIT ? "it has too many functions, threads or call paths, "
+                                                "or a number that is too large"
+                                              : sj_status_text(status));
 }
 
 static sj_status read_folder(const sj_import_request *request, const sj_importer **used,
@@ -69,8 +113,7 @@ static sj_status read_source(sj_source *source, const sj_import_request *request
 {
     *used = request->importer != NULL ? request->importer : recognize(source);
     if (*used == NULL) {
-        return sj_fail(source->error, SJ_EUNSUPPORTED,
-                       "%s: its format is not known; name it with --format", source->path);
+        return refuse_unknown(source);
     }
     if ((*used)->read == NULL) {
         return sj_fail(source->error, SJ_EUNSUPPORTED,

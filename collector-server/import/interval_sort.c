@@ -67,8 +67,9 @@ static sj_status write_run(interval_sorter *sorter)
         (sorted_run){.next = ftello(sorter->file), .left = sorter->pending_count};
     const size_t count = sorter->pending_count;
     sorter->pending_count = 0;
-    return fwrite(sorter->pending, sizeof(*sorter->pending), count, sorter->file) == count ? SJ_OK
-                                                                                           : SJ_EIO;
+    return fwrite(sorter->pending, sizeof(*sorter->pending), count, sorter->file) == count
+               ? SJ_OK
+               : sj_import_write_failed();
 }
 
 static sj_status add(interval_sorter *sorter, const sj_interval *interval)
@@ -145,7 +146,7 @@ static sj_status read_log(interval_sorter *sorter)
     }
     for (uint32_t i = 0; i < sorter->log->thread_count; i++) {
         while (sorter->innermost[i] != 0) {
-            SJ_TRY(close_call(sorter, i, sorter->log->threads[i].last_ns));
+            SJ_TRY(close_call(sorter, i, SJ_INTERVAL_OPEN));
         }
     }
     return SJ_OK;
@@ -200,6 +201,9 @@ static sj_status sort_all(interval_sorter *sorter, sj_interval_receiver receive,
     SJ_TRY(read_log(sorter));
     if (sorter->file != NULL) {
         SJ_TRY(write_run(sorter));
+        if (fflush(sorter->file) != 0) {
+            return sj_import_write_failed();
+        }
         return merge_runs(sorter, receive, context);
     }
     qsort(sorter->pending, sorter->pending_count, sizeof(*sorter->pending), compare);

@@ -2,11 +2,13 @@
  * writes sorted runs to a nameless temporary file and merges them.
  *
  * On a thread that also has entries and exits, each entry and its exit become a whole call. A call
- * that has no exit gets the thread's last time as its end. */
+ * that has no exit gets SJ_INTERVAL_OPEN as its end. */
 #ifndef SJ_COLLECTOR_SERVER_IMPORT_INTERVAL_SORT_H
 #define SJ_COLLECTOR_SERVER_IMPORT_INTERVAL_SORT_H
 
 #include "collector-server/import/import_log.h"
+
+#define SJ_INTERVAL_OPEN INT64_MAX
 
 typedef struct sj_interval {
     uint32_t thread;
@@ -18,8 +20,8 @@ typedef struct sj_interval {
 typedef sj_status (*sj_interval_receiver)(void *context, const sj_interval *interval);
 
 /* Passes the whole calls to `receive`: by thread, then by start, the longer one first, then in the
- * order of the file. Temporary files are in the folder of the file `beside`. Returns SJ_EIO,
- * SJ_ENOMEM, or an error of `receive`. */
+ * order of the file. Temporary files are in the folder of the file `beside`. Returns SJ_EFULL,
+ * SJ_EIO, SJ_ENOMEM, or an error of `receive`. */
 SJ_MUST_CHECK sj_status sj_interval_sort(const sj_import_log *log, const char *beside,
                                          sj_interval_receiver receive, void *context);
 

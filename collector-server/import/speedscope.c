@@ -260,11 +260,13 @@ static sj_status end_profile(file_reader *reader)
     return SJ_OK;
 }
 
-static void keep_text(const sj_json_scan *scan, char *text, size_t *size)
+static sj_status keep_text(const file_reader *reader, char *text, size_t *size)
 {
-    *size = scan->token == SJ_JSON_STRING && !scan->is_cut ? scan->size : 0;
+    const sj_json_scan *scan = reader->scan;
+    *size = scan->token == SJ_JSON_STRING ? scan->size : 0;
     memcpy(text, scan->text, *size);
     text[*size] = '\0';
+    return *size != 0 && scan->is_cut ? fail(reader, "a name has more than 64 KB") : SJ_OK;
 }
 
 static sj_status read_profile(file_reader *reader)
@@ -286,7 +288,7 @@ static sj_status read_profile(file_reader *reader)
         }
         SJ_TRY(sj_json_next(scan));
         if (key == 0) {
-            keep_text(scan, reader->name, &reader->name_size);
+            SJ_TRY(keep_text(reader, reader->name, &reader->name_size));
             SJ_TRY(sj_json_skip(scan));
         } else if (key == 1) {
             SJ_TRY(read_unit(reader));
@@ -318,9 +320,9 @@ static sj_status read_frame(file_reader *reader)
         const bool is_file = sj_json_is(scan, "file");
         SJ_TRY(sj_json_next(scan));
         if (is_name) {
-            keep_text(scan, reader->name, &reader->name_size);
+            SJ_TRY(keep_text(reader, reader->name, &reader->name_size));
         } else if (is_file) {
-            keep_text(scan, reader->file_name, &reader->file_size);
+            SJ_TRY(keep_text(reader, reader->file_name, &reader->file_size));
         }
         SJ_TRY(sj_json_skip(scan));
         SJ_TRY(sj_json_next(scan));
@@ -389,7 +391,7 @@ static sj_status read_speedscope(sj_source *source, sj_import_log *log)
                             "call; a function's module is its file");
     if (log->samples != 0) {
         sj_import_log_note(log, "the file has samples, not calls: each counts as one call of its "
-                                "innermost function");
+                                "innermost function; threads are not kept");
     }
     if (reader.other_unit != NULL) {
         sj_import_log_note(log, "the unit is \"%s\": what is shown as nanoseconds is that unit",

@@ -1,9 +1,13 @@
 /* uftrace: a data folder of `uftrace record`. A thread has a file TID.dat of records of 16 bytes:
  * the time, and a word with the type (2 bits), a flag for more data, a magic number (3 bits), the
- * depth (10 bits) and the address (48 bits). task.txt and sid-*.map say what was where. */
+ * depth (10 bits) and the address (48 bits). task.txt and sid-*.map say what was where.
+ *
+ * Design notes. Calls that longjmp left have no exits, and records may be lost. The depth of the
+ * next record shows it: calls that are as deep, or deeper, have ended. */
 #include "collector-server/import/uftrace.h"
 
 #include "collector-server/import/importer.h"
+#include "proto/base/array.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -18,10 +22,26 @@ enum {
     TYPE_LOST = 2,
     MORE_BIT = 2,
     MAGIC_BIT = 3,
+    DEPTH_BIT = 6,
+    MOST_DEPTH = 1023,
     ADDRESS_BIT = 16,
     ENDIAN_AT = 14,
     CLASS_AT = 15
 };
+
+typedef struct open_call {
+    uint64_t address;
+    unsigned depth; /* in its record */
+} open_call;
+
+/* The records of a thread. */
+typedef struct task_records {
+    sj_uftrace *trace;
+    const sj_uftrace_task *task;
+    uint32_t thread;
+    open_call *open; /* outermost first */
+    size_t count, capacity;
+} task_records;
 
 static sj_status check_info(sj_uftrace *trace)
 {
@@ -53,13 +73,50 @@ static bool read_record(sj_source *source, uint8_t record[RECORD_BYTES], size_t 
     return true;
 }
 
-static sj_status read_call(sj_uftrace *trace, const sj_uftrace_task *task, uint32_t thread,
-                           const uint8_t record[RECORD_BYTES], uint64_t offset)
+/* Ends the open calls that are at least that deep. They have no exits. */
+static sj_status end_deep(task_records *records, unsigned depth, int64_t at_ns)
 {
+    while (records->count != 0 && records->open[records->count - 1].depth >= depth) {
+        records->count--;
+        SJ_TRY(sj_import_log_leave(records->trace->log, records->thread, at_ns, true));
+    }
+    return SJ_OK;
+}
+
+static sj_status read_entry(task_records *records, unsigned depth, uint64_t address, int64_t at_ns)
+{
+    sj_uftrace *trace = records->trace;
+    uint32_t function;
+    SJ_TRY(end_deep(records, depth, at_ns));
+    SJ_TRY(sj_array_reserve(&records->open, &records->capacity, records->count, 1,
+                            sizeof(*records->open)));
+    records->open[records->count++] = (open_call){.address = address, .depth = depth};
+    SJ_TRY(sj_uftrace_find(trace, records->task, (uint64_t)at_ns, address, &function));
+    return sj_import_log_enter(trace->log, records->thread, function, at_ns);
+}
+
+/* An exit of another function than that of the call is the second return of setjmp or fork. */
+static sj_status read_exit(task_records *records, unsigned depth, uint64_t address, int64_t at_ns)
+{
+    SJ_TRY(end_deep(records, depth + 1, at_ns));
+    const open_call *call = records->count != 0 ? &records->open[records->count - 1] : NULL;
+    if (call == NULL || call->depth != depth || call->address != address) {
+        records->trace->log->unmatched_exits++;
+        return end_deep(records, depth, at_ns);
+    }
+    records->count--;
+    return sj_import_log_leave(records->trace->log, records->thread, at_ns, false);
+}
+
+static sj_status read_call(task_records *records, const uint8_t record[RECORD_BYTES],
+                           uint64_t offset)
+{
+    sj_uftrace *trace = records->trace;
     sj_reader reader = sj_reader_of(record, RECORD_BYTES);
     const uint64_t at_ns = sj_read_u64(&reader);
     const uint64_t word = sj_read_u64(&reader);
     const unsigned type = word & 3;
+    const unsigned depth = word >> DEPTH_BIT & MOST_DEPTH;
     if ((word >> MAGIC_BIT & 7) != RECORD_MAGIC || at_ns > INT64_MAX) {
         return sj_source_fail(trace->source, SJ_ECORRUPT, offset, "this is not a record");
     }
@@ -69,32 +126,37 @@ static sj_status read_call(sj_uftrace *trace, const sj_uftrace_task *task, uint3
                               "record without --argument, --retval, --auto-args and --event");
     }
     if (type == TYPE_EXIT) {
-        return sj_import_log_leave(trace->log, thread, (int64_t)at_ns, false);
+        return read_exit(records, depth, word >> ADDRESS_BIT, (int64_t)at_ns);
     }
-    if (type != TYPE_ENTRY) {
-        trace->lost += type == TYPE_LOST ? word >> ADDRESS_BIT : 0;
-        trace->left_out_events += type != TYPE_LOST ? 1 : 0;
-        return SJ_OK;
+    if (type == TYPE_ENTRY) {
+        return read_entry(records, depth, word >> ADDRESS_BIT, (int64_t)at_ns);
     }
-    uint32_t function;
-    SJ_TRY(sj_uftrace_find(trace, task, at_ns, word >> ADDRESS_BIT, &function));
-    return sj_import_log_enter(trace->log, thread, function, (int64_t)at_ns);
+    trace->lost += type == TYPE_LOST ? word >> ADDRESS_BIT : 0;
+    trace->left_out_events += type != TYPE_LOST ? 1 : 0;
+    return SJ_OK;
+}
+
+static sj_status read_all_records(task_records *records)
+{
+    uint8_t record[RECORD_BYTES];
+    size_t size;
+    uint64_t offset = 0;
+    while (read_record(records->trace->source, record, &size)) {
+        SJ_TRY(read_call(records, record, offset));
+        offset += RECORD_BYTES;
+    }
+    return size == 0 ? SJ_OK
+                     : sj_source_fail(records->trace->source, SJ_ECORRUPT, offset,
+                                      "the file ends in a record: it is cut");
 }
 
 static sj_status read_records(sj_uftrace *trace, const sj_uftrace_task *task)
 {
-    uint32_t thread;
-    uint8_t record[RECORD_BYTES];
-    size_t size;
-    SJ_TRY(sj_import_log_thread(trace->log, task->pid, task->tid, &thread));
-    uint64_t offset = 0;
-    while (read_record(trace->source, record, &size)) {
-        SJ_TRY(read_call(trace, task, thread, record, offset));
-        offset += RECORD_BYTES;
-    }
-    return size == 0 ? SJ_OK
-                     : sj_source_fail(trace->source, SJ_ECORRUPT, offset,
-                                      "the file ends in a record: it is cut");
+    task_records records = {.trace = trace, .task = task};
+    SJ_TRY(sj_import_log_thread(trace->log, task->pid, task->tid, &records.thread));
+    const sj_status status = read_all_records(&records);
+    free(records.open);
+    return status;
 }
 
 static sj_status read_task(sj_uftrace *trace, const sj_uftrace_task *task)

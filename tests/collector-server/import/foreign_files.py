@@ -15,6 +15,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "system", "support"))
 from sojourn_testing import check, json_rows, main
 
+JUMPS = """#include <setjmp.h>
+static jmp_buf place;
+__attribute__((noinline)) void deep(int n) { if (n == 0) longjmp(place, 1); deep(n - 1); __asm__ volatile(""); }
+__attribute__((noinline)) void after(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void run(void) { if (setjmp(place) == 0) deep(2); after(); }
+int main(void) { for (int i = 0; i < 3; i++) run(); return 0; }
+"""
+
 CALLS = ("SELECT t.tid AS tid, f.name, c.depth, c.start_ns - (SELECT min(start_ns) FROM calls WHERE session_id = "
          "{0}) AS start, c.end_ns - c.start_ns AS duration FROM calls c JOIN functions f USING (function_id) JOIN "
          "threads t USING (thread_id) WHERE c.session_id = {0}")
@@ -68,6 +76,23 @@ def test_uftrace(sojourn, database, program):
     check(sums == counts and counts["fib"] > 100, f"counts {sums}, uftrace report {counts}")
     refused(sojourn, database, 1, "was imported before", folder)
     return folder
+
+
+def test_uftrace_longjmp(sojourn, database):
+    """Calls that longjmp left have no exits: what follows is not inside of them."""
+    folder, source, program = (sojourn.path(name) for name in ("longjmp.data", "jumps.c", "jumps"))
+    with open(source, "w", encoding="utf-8") as output:
+        output.write(JUMPS)
+    subprocess.run(["gcc", "-pg", "-O1", "-fno-optimize-sibling-calls", source, "-o", program], check=True)
+    subprocess.run(["uftrace", "record", "--no-event", "-d", folder, program], check=True, capture_output=True)
+    done = imported(sojourn, database, folder)
+    rows = asked(sojourn, database, "SELECT f.name, c.depth, c.ending, count(*) AS n FROM calls c JOIN functions f "
+                                    f"USING (function_id) WHERE c.session_id = {done['session_id']} AND f.name IN "
+                                    "('run', 'deep', 'after') GROUP BY 1, 2, 3 ORDER BY 1, 2")
+    values = [(row["name"], int(row["depth"]), row["ending"], int(row["n"])) for row in rows]
+    check(values == [("after", 2, "returned", 3), ("deep", 2, "unwound", 3), ("deep", 3, "unwound", 3),
+                     ("deep", 4, "unwound", 3), ("run", 1, "returned", 3)], f"{values}")
+    shutil.rmtree(folder)
 
 
 def test_damaged_uftrace(sojourn, database, folder):
@@ -128,6 +153,7 @@ def test(sojourn, _):
     program = sojourn.path("foreign_app")
     subprocess.run(["gcc", "-pg", "-O0", "-g", os.path.join(HERE, "foreign_app.c"), "-o", program, "-lpthread"], check=True)
     folder = test_uftrace(sojourn, database, program)
+    test_uftrace_longjmp(sojourn, database)
     test_damaged_uftrace(sojourn, database, folder)
     with open(sojourn.path("bad.txt"), "w", encoding="utf-8") as output:
         output.write("# a comment\nno sample\n")

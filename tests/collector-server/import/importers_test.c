@@ -345,6 +345,18 @@ static void a_call_without_an_exit_is_open(void **state)
     sqlite3_close(database);
 }
 
+static void a_call_without_an_exit_contains_whole_calls(void **state)
+{
+    (void)state;
+    sj_import_sums sums;
+    sqlite3 *database = import_text("[{\"ph\":\"B\",\"name\":\"a\",\"ts\":5},"
+                                    "{\"ph\":\"X\",\"name\":\"b\",\"ts\":6,\"dur\":10}]",
+                                    &sums);
+    expect_rows(database, short_sql, "a|0|0|11000\nb|1|1000|11000\n");
+    expect_rows(database, "SELECT ending FROM calls ORDER BY call_id", "open\nreturned\n");
+    sqlite3_close(database);
+}
+
 static void samples_make_a_profile(void **state)
 {
     (void)state;
@@ -408,6 +420,8 @@ static void wrong_files_are_refused_with_the_place(void **state)
     expect_failure("[1]", SJ_ECORRUPT, "byte 1: an event is not an object");
     expect_failure("{\"a\":[]}", SJ_ECORRUPT, "there is no \"traceEvents\"");
     expect_failure("[]", SJ_ECORRUPT, "it has no calls");
+    expect_failure("", SJ_ECORRUPT, "it is empty");
+    expect_failure("SQLite format 3", SJ_EUNSUPPORTED, "sojourn session import");
     expect_failure("[] x", SJ_ECORRUPT, "byte 3: text after the end");
     expect_failure("main;a 1\nmain;b\n", SJ_ECORRUPT, "byte 9: a line is not");
     expect_failure("main 99999999999999999999\n", SJ_EUNSUPPORTED, "its format is not known");
@@ -435,6 +449,12 @@ static void names_of_any_bytes_are_kept(void **state)
                                     &sums);
     expect_rows(database, "SELECT count(*), name LIKE 'a\\0%' FROM functions", "1|1\n");
     sqlite3_close(database);
+    database = import_text("[{\"ph\":\"X\",\"name\":\"\\ud800\\n\",\"ts\":1,\"dur\":1,\"tid\":"
+                           "18446744073709551615}]",
+                           &sums);
+    expect_rows(database, "SELECT unicode(name), unicode(substr(name, 2)) FROM functions",
+                "65533|10\n");
+    sqlite3_close(database);
 }
 
 static void an_escape_after_half_a_pair_keeps_its_meaning(void **state)
@@ -459,6 +479,7 @@ int main(void)
         cmocka_unit_test(both_kinds_of_events_nest_in_each_other),
         cmocka_unit_test(unmatched_exits_and_early_times_are_counted),
         cmocka_unit_test(a_call_without_an_exit_is_open),
+        cmocka_unit_test(a_call_without_an_exit_contains_whole_calls),
         cmocka_unit_test(samples_make_a_profile),
         cmocka_unit_test(sampled_speedscope_profiles_keep_weights_and_units),
         cmocka_unit_test(a_cut_file_is_refused_at_every_length),
