@@ -18,8 +18,8 @@
 enum {
     /* most calls in the blocks that a window overlaps; reading them takes about 0.1 s */
     CALLS_MAX = 1200000,
-    BARS_MAX = 30000,    /* of a stream */
-    ALL_BARS_MAX = 90000 /* of all streams of an answer; they take about 80 MB */
+    BARS_OF_STREAM_MAX = 30000,
+    BARS_OF_ANSWER_MAX = 90000 /* they take about 80 MB */
 };
 
 /* Columns of a bar. */
@@ -253,7 +253,8 @@ static sj_status add_call(sj_calls_picture *picture, sqlite3_stmt *call)
         at->depth = number_at(call, 2);
         return SJ_OK;
     }
-    if (json_array_size(picture->bars) >= BARS_MAX || picture->bar_count >= ALL_BARS_MAX) {
+    if (json_array_size(picture->bars) >= BARS_OF_STREAM_MAX ||
+        picture->bar_count >= BARS_OF_ANSWER_MAX) {
         picture->is_truncated = true;
         return SJ_OK;
     }
