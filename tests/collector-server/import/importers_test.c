@@ -421,7 +421,7 @@ static void wrong_files_are_refused_with_the_place(void **state)
     expect_failure("{\"a\":[]}", SJ_ECORRUPT, "there is no \"traceEvents\"");
     expect_failure("[]", SJ_ECORRUPT, "it has no calls");
     expect_failure("", SJ_ECORRUPT, "it is empty");
-    expect_failure("SQLite format 3", SJ_EUNSUPPORTED, "sojourn session import");
+    expect_failure("SQLite format 3\x10", SJ_EUNSUPPORTED, "sojourn session import");
     expect_failure("[] x", SJ_ECORRUPT, "byte 3: text after the end");
     expect_failure("main;a 1\nmain;b\n", SJ_ECORRUPT, "byte 9: a line is not");
     expect_failure("main 99999999999999999999\n", SJ_EUNSUPPORTED, "its format is not known");
