@@ -23,8 +23,8 @@ typedef struct sj_session_summary {
     sj_thread_sums threads;
 } sj_session_summary;
 
-/* Maximum number of lines of a session's header. */
-enum { SJ_SESSION_HEADER_LINES = 8 };
+/* Lines of the header of a session whose calls are all stored and that has no remarks. */
+enum { SJ_SESSION_HEADER_LINES = 4 };
 
 /* Returns SQL for a FROM clause: a row for each function, with the columns of function_stats, over
  * the chosen calls only. Its parameters are ?1, the session_id, and ?11 (sj_call_choice_bind).
@@ -50,7 +50,7 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
  *   * the session is a flight recording or a flight dump
  *   * threads waited for the recorder
  *   * parts of the program were not recorded
- * These are at most SJ_SESSION_HEADER_LINES lines. Fails with SJ_EIO. Blocks on the database. */
+ * The header has up to 8 lines. Fails with SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);

@@ -4,6 +4,12 @@ use std::io::BufRead;
 use std::panic::catch_unwind;
 use std::thread;
 
+// Hides a value from the optimizer. Debian's rustc has no std::hint::black_box.
+fn hide<T>(value: T) -> T {
+    let hidden = std::mem::ManuallyDrop::new(value);
+    unsafe { std::ptr::read_volatile(&*hidden) }
+}
+
 #[inline(never)]
 fn divide(a: i32, b: i32) -> i32 {
     a / b
@@ -20,7 +26,7 @@ fn deep(n: i32) -> i32 {
 #[inline(never)]
 fn endless(n: u64) -> u64 {
     let values = [n; 16];
-    std::hint::black_box(&values);
+    let values = hide(values);
     endless(n + 1) + values[(n % 16) as usize]
 }
 
@@ -28,7 +34,7 @@ fn batch() -> u32 {
     let mut caught = 0;
     for i in 0..50 {
         caught += catch_unwind(|| deep(i)).is_err() as u32;
-        caught += catch_unwind(|| [1, 2, 3][std::hint::black_box(i as usize + 3)]).is_err() as u32;
+        caught += catch_unwind(|| [1, 2, 3][hide(i as usize + 3)]).is_err() as u32;
     }
     caught + thread::spawn(|| deep(10)).join().is_err() as u32
 }

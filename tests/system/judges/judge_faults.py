@@ -36,7 +36,7 @@ def source(name):
 # second way ends by a fault that the language, except Mono, reports.
 LANGUAGES = {
     "ocaml": ("ocamlopt", ["sh", "-c", 'cp "$0" . && ocamlopt faults.ml -o ocaml', source("faults.ml")], [["./ocaml"]]),
-    "rust": ("rustc", ["rustc", "-O", "-Aunconditional_recursion", source("faults.rs"), "-o", "rust"],
+    "rust": ("/usr/bin/rustc", ["/usr/bin/rustc", "-O", "-Aunconditional_recursion", source("faults.rs"), "-o", "rust"],
              [["./rust"], ["./rust", "overflow"]]),
     "mono": ("mcs", ["sh", "-c", 'mcs -warn:0 -out:Faults.exe "$0" && mcs -warn:0 -unsafe -out:Overflows.exe "$1"',
                      source("Faults.cs"), source("Overflows.cs")], [["mono", "Faults.exe"], ["mono", "Overflows.exe"]]),
