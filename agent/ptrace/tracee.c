@@ -326,14 +326,19 @@ typedef struct left_thread {
     bool is_child; /* as in sj_tracee */
 } left_thread;
 
+/* Threads left by the calling thread. They are on the heap, because the direct library is loaded
+ * late and has little thread-local memory. */
 enum { LEFT_MOST = 64 };
-static __thread left_thread left[LEFT_MOST]; /* by the calling thread */
+static __thread left_thread *left;
 static __thread size_t left_count;
 
 static void keep_left(sj_tracee *target, pid_t tid)
 {
     target->is_left_traced = true;
-    if (left_count < LEFT_MOST && !is_dead(target, tid)) {
+    if (left == NULL) {
+        left = calloc(LEFT_MOST, sizeof(*left));
+    }
+    if (left != NULL && left_count < LEFT_MOST && !is_dead(target, tid)) {
         left[left_count++] =
             (left_thread){.pid = target->pid, .tid = tid, .is_child = target->is_child};
     }
@@ -354,6 +359,10 @@ void sj_tracee_free_left(void)
             (void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal);
         }
         left[i] = left[--left_count];
+    }
+    if (left_count == 0) {
+        free(left);
+        left = NULL;
     }
 }
 

@@ -420,7 +420,9 @@ uint64_t sj_recorder_slow(uint32_t tag)
     sj_recorder_thread *self = &sj_recorder_self;
     sj_slow_path *before = self->slow_path;
     const bool is_nested = self->busy != 0 || self->wait_at != 0;
-    sj_slow_path path = {.outer = is_nested ? before : NULL, .tag = tag};
+    sj_slow_path path; /* An initializer would call memset, which changes vector registers. */
+    path.outer = is_nested ? before : NULL;
+    path.tag = tag;
     self->slow_path = &path;
     if (__builtin_setjmp(path.beginning) != 0) {
         const sj_slow_path *left = sj_recorder_self.left_path;

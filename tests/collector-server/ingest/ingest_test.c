@@ -235,7 +235,7 @@ static void a_full_store_makes_senders_wait_for_disk_space(void **state)
     append_session(test, 5);
     start_uplink(test, 0);
     sj_uplink_status status;
-    do { /* until it has connected and was told to wait */
+    do { /* until the collector has asked it to wait */
         assert_int_equal(sj_uplink_drain(test->uplink, 1500), SJ_ETIMEDOUT);
         sj_uplink_get_status(test->uplink, &status);
     } while (status.state != SJ_UPLINK_WAITING);
