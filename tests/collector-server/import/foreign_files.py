@@ -15,14 +15,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "system", "support"))
 from sojourn_testing import check, json_rows, main
 
-JUMPS = """#include <setjmp.h>
-static jmp_buf place;
-__attribute__((noinline)) void deep(int n) { if (n == 0) longjmp(place, 1); deep(n - 1); __asm__ volatile(""); }
-__attribute__((noinline)) void after(void) { __asm__ volatile(""); }
-__attribute__((noinline)) void run(void) { if (setjmp(place) == 0) deep(2); after(); }
-int main(void) { for (int i = 0; i < 3; i++) run(); return 0; }
-"""
-
 CALLS = ("SELECT t.tid AS tid, f.name, c.depth, c.start_ns - (SELECT min(start_ns) FROM calls WHERE session_id = "
          "{0}) AS start, c.end_ns - c.start_ns AS duration FROM calls c JOIN functions f USING (function_id) JOIN "
          "threads t USING (thread_id) WHERE c.session_id = {0}")
@@ -80,9 +72,8 @@ def test_uftrace(sojourn, database, program):
 
 def test_uftrace_longjmp(sojourn, database):
     """Calls that longjmp left have no exits: what follows is not inside of them."""
-    folder, source, program = (sojourn.path(name) for name in ("longjmp.data", "jumps.c", "jumps"))
-    with open(source, "w", encoding="utf-8") as output:
-        output.write(JUMPS)
+    folder, program = sojourn.path("longjmp.data"), sojourn.path("jumps")
+    source = os.path.join(HERE, "foreign_jumps.c")
     subprocess.run(["gcc", "-pg", "-O1", "-fno-optimize-sibling-calls", source, "-o", program], check=True)
     subprocess.run(["uftrace", "record", "--no-event", "-d", folder, program], check=True, capture_output=True)
     done = imported(sojourn, database, folder)
