@@ -149,7 +149,7 @@ static int run_note(session_request *request)
 {
     const char *from;
     const char *to;
-    int from_bytes = 0;
+    int from_bytes = 4; /* of NULL, which %Q writes for a null pointer */
     if (!read_span(request->at, &from, &from_bytes, &to)) {
         return sj_command_usage_error(&sj_command_session, "--at takes FROM..TO in ns");
     }
