@@ -23,7 +23,7 @@ enum {
     SJ_STUB_STACK_MOST = 8 * ((1 << SJ_STUB_STACK_BITS) - 2),
     /* Stubs access the byte this far below the stack pointer before they call the slow path, so
      * that a stack overflow faults there. */
-    SJ_STUB_TOUCHED_BYTES = 2304,
+    SJ_STUB_TOUCHED_BYTES = 2560,
     /* Stubs access the byte this far below the stack pointer before they record values. Less than a
      * page. */
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584,

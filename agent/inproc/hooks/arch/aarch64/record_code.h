@@ -23,6 +23,6 @@
 
 #define SJ_FRAME_BYTES 64
 #define SJ_RETURN_AT 56            /* offset in the frame, around the slow path */
-#define SJ_SLOW_TOUCHED_BYTES 2304 /* SJ_STUB_TOUCHED_BYTES */
+#define SJ_SLOW_TOUCHED_BYTES 2560 /* SJ_STUB_TOUCHED_BYTES */
 
 #endif
