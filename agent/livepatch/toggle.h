@@ -35,7 +35,7 @@ typedef struct sj_hook_functions_report {
  * planned, or that are hooked or unhooked already. If `functions` is NULL, hooks or unhooks all.
  * Updates `freed`, unless it is NULL, while the threads are stopped; if `functions` is NULL,
  * `freed` must be NULL. Blocks for milliseconds. Thread-safe. It traces the process during the
- * call, so no other tracer may. Returns SJ_ENOTFOUND if there is no process or no agent in it, and
+ * call, so no other tracer may. Returns SJ_ENOTFOUND if the process has ended or has no agent, and
  * SJ_EPERM if ptrace is refused (the error says why). Returns SJ_EAGAIN if the agent was busy with
  * modules for too long. After SJ_EIO some functions may have changed; other errors change nothing.
  */

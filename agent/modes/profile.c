@@ -27,7 +27,7 @@ enum {
      * frames cost it less than many small ones. */
     FEW_NODES = 16 * 1024,
     MOST_NODES = 128 * 1024, /* about 300 bytes of memory each */
-    LARGE_BYTES = 12 << 20,  /* of estimated_bytes(): a frame takes less than half of it */
+    LARGE_BYTES = 12 << 20,  /* limit of estimated_bytes(); a frame takes less than half of it */
     ENCODED_NODE_BYTES = 64, /* a node with one call, at most */
     ENCODED_EVENT_BYTES = 2, /* half of the events may add a bin of three bytes */
     STACKS_MAX_BYTES = 32 << 20,

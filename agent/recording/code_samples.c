@@ -24,9 +24,10 @@ enum {
     CALLS_MOST = 40000,
     PROCESSES_MOST = 16,
     THREADS_MOST = 64,  /* checked in one process */
-    STOPPED_MOST = 4,   /* of these */
+    STOPPED_MOST = 4,   /* stopped in one process in a round */
     SEEN_THREADS = 256, /* a power of two */
     STOP_TIMEOUT_MS = 200,
+    REFUSALS_MOST = 8, /* in a row: this process may not be traced */
     FILES_MOST = 64
 };
 
@@ -49,6 +50,7 @@ struct sj_code_samples {
     pthread_t thread;
     uint64_t period_ns;
     bool is_left_traced; /* see sj_tracee */
+    int refusals;        /* stops in a row that the kernel did not permit */
     uint64_t round;
     bool is_busy;   /* a thread was running in the last round */
     uint64_t calls; /* recorded calls in the last round */
@@ -139,7 +141,9 @@ static void sample_thread(sj_code_samples *samples, sj_tracee *target, const see
     if (sj_proc_count_waits(target->pid, tid) != seen->waits) {
         return;
     }
-    if (sj_tracee_stop_one(target, tid, &thread) == SJ_OK) {
+    const sj_status status = sj_tracee_stop_one(target, tid, &thread);
+    samples->refusals = status == SJ_EPERM ? samples->refusals + 1 : 0;
+    if (status == SJ_OK) {
         (void)!sj_wait_repeat(tid);
         is_known = sj_registers_get(tid, &state) == SJ_OK && !state.in_syscall;
     }
@@ -192,8 +196,8 @@ static size_t find_computing(sj_code_samples *samples, pid_t pid, seen_thread fo
     return count;
 }
 
-/* Samples the threads of a process that compute. With `is_known`, their time passed in recorded
- * calls and is only counted. */
+/* Samples the threads of a process that compute. If `is_known`, their time passed in recorded
+ * calls: it is counted, and no thread is stopped. */
 static void sample_process(sj_code_samples *samples, pid_t pid, uint64_t ns, bool is_known)
 {
     seen_thread found[STOPPED_MOST];
@@ -262,11 +266,13 @@ static uint64_t choose_period(const sj_code_samples *samples, uint64_t cpu_ns)
     return period_ns > NS_PER_CPU_NS * cpu_ns ? period_ns : NS_PER_CPU_NS * cpu_ns;
 }
 
-/* Takes samples until the end, or until a thread may be left traced. */
+/* Takes samples until the end, or until a thread may be left traced. Gives up if the kernel refuses
+ * again and again: it may write a line to its log each time. */
 static void *take_samples(void *argument)
 {
     sj_code_samples *samples = argument;
-    while (!samples->is_left_traced && wait_for(samples, samples->period_ns)) {
+    while (!samples->is_left_traced && samples->refusals < REFUSALS_MOST &&
+           wait_for(samples, samples->period_ns)) {
         const uint64_t begin_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         sample_all(samples, samples->period_ns);
         samples->period_ns =
@@ -314,24 +320,28 @@ sj_code_samples *sj_code_samples_start(sj_frame_writer *writer, sj_registry *reg
     return made;
 }
 
-static json_t *list_files(const sj_code_samples *samples)
+/* Lists the files. Adds the time of those whose path is not UTF-8 to `other_ns`. */
+static json_t *list_files(sj_code_samples *samples)
 {
     json_t *files = json_array();
     for (size_t i = 0; i < samples->file_count; i++) {
         const code_file *file = &samples->files[i];
         json_t *item = json_pack("{s: s, s: I}", "path", file->path, "ns", (json_int_t)file->ns);
-        (void)!json_array_append_new(files, item); /* a path that is not UTF-8 is left out */
+        if (json_array_append_new(files, item) != 0) {
+            samples->other_ns += file->ns;
+        }
     }
     return files;
 }
 
 /* Sends the report. The writer counts reports that it cannot send. */
-static void send_samples(const sj_code_samples *samples)
+static void send_samples(sj_code_samples *samples)
 {
+    json_t *files = list_files(samples);
     json_t *payload =
         json_pack("{s: I, s: I, s: I, s: o}", "sampled_ns", (json_int_t)samples->sampled_ns,
                   "generated_ns", (json_int_t)samples->generated_ns, "other_ns",
-                  (json_int_t)samples->other_ns, "files", list_files(samples));
+                  (json_int_t)samples->other_ns, "files", files);
     char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
     json_decref(payload);
     if (json != NULL) {

@@ -12,7 +12,8 @@
  *   {"sampled_ns": S, "generated_ns": G, "other_ns": O, "files": [{"path": "...", "ns": N}, ...]}
  *
  * S is the CPU time that the samples stand for, with the explained time. G is its part in generated
- * code, which is not in a file. O is its part in files beyond the first 64. */
+ * code, which is not in a file. O is its part in files beyond the first 64, and in
+ * files whose path is not UTF-8. */
 #ifndef SJ_AGENT_RECORDING_CODE_SAMPLES_H
 #define SJ_AGENT_RECORDING_CODE_SAMPLES_H
 

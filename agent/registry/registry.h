@@ -234,15 +234,15 @@ void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uin
 void sj_registry_end_review(sj_registry *registry);
 
 /* Handles a TRANSITION request like sj_registry_plan_module. The plan contains only the wanted
- * functions that have no hooks yet. Returns SJ_EUNSUPPORTED if there are no such functions, or the
- * process is not being reviewed. */
+ * functions that have no hooks yet. Returns SJ_EUNSUPPORTED if all have hooks, or the process is
+ * not being reviewed. */
 SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
                                                   const sj_plan_request *request,
                                                   sj_plan_reply *reply);
 
 /* Handles an IMPORTS request like sj_registry_plan_module. In a review, the plan contains only the
- * imports that have no hooks yet. Returns SJ_EUNSUPPORTED if there are no such imports, the
- * module's plan includes them, or library calls are not wanted. */
+ * imports that have no hooks yet. Returns SJ_EUNSUPPORTED if all have hooks, the module's plan
+ * includes them, or library calls are not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
                                                  const sj_plan_request *request,
                                                  sj_plan_reply *reply);

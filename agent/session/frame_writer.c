@@ -495,7 +495,7 @@ static bool is_report_name(const char *name)
     return length > 0 && length <= SJ_REPORT_NAME_BYTES;
 }
 
-/* Appends a report to the spool; returns SJ_EFULL if there is no space. Unlike metadata, reports do
+/* Appends a report to the spool; returns SJ_EFULL if the spool is full. Unlike metadata, reports do
  * not wait in memory: no other frame needs them, and there may be many. */
 static sj_status append_report(sj_frame_writer *writer, const Sojourn__Report *report,
                                sj_slice payload)

@@ -444,11 +444,11 @@ static int report_unknown_action(const char *name)
     const char *all = text != NULL ? text : "";
     const int code =
         nearest != NULL
-            ? sj_command_usage_error(&sj_command_session,
-                                     "there is no action '%s'; did you mean '%s'?", name, nearest)
+            ? sj_command_usage_error(&sj_command_session, "unknown action '%s'; did you mean '%s'?",
+                                     name, nearest)
         : name[0] != '\0'
-            ? sj_command_usage_error(&sj_command_session,
-                                     "there is no action '%s'; the actions are %s", name, all)
+            ? sj_command_usage_error(&sj_command_session, "unknown action '%s'; the actions are %s",
+                                     name, all)
             : sj_command_usage_error(&sj_command_session, "name an action: %s", all);
     sqlite3_free(text);
     return code;

@@ -165,7 +165,7 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
     const bool needs_value = found == ':';
     if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, perhaps inside a group of letters */
         return sj_command_usage_error(
-            command, needs_value ? "-%c needs a value" : "there is no option -%c", optopt);
+            command, needs_value ? "-%c needs a value" : "unknown option -%c", optopt);
     }
     if (optopt >= HELP_VALUE && !needs_value) {
         return sj_command_usage_error(command, "%.*s takes no value", (int)strcspn(word, "="),
@@ -176,10 +176,9 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
             command, needs_value ? "%s needs a value" : "several options begin with %s", word);
     }
     const char *nearest = nearest_name(tables, word);
-    return nearest != NULL
-               ? sj_command_usage_error(command, "there is no option %s; did you mean --%s?", word,
-                                        nearest)
-               : sj_command_usage_error(command, "there is no option %s", word);
+    return nearest != NULL ? sj_command_usage_error(
+                                 command, "unknown option %s; did you mean --%s?", word, nearest)
+                           : sj_command_usage_error(command, "unknown option %s", word);
 }
 
 /* Parses the options whose is_first equals `is_first` and skips the others. The return values are

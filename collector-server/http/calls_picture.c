@@ -50,7 +50,7 @@ struct sj_calls_picture {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     json_t *functions; /* function names by id */
     json_t *counting;  /* ids of functions that made calls that were only counted */
-    size_t bar_count;  /* of all streams that were drawn */
+    size_t bar_count;  /* sum over the streams that were drawn */
     /* The members below describe the stream that is drawn. */
     const sj_calls_window *window;
     bool folds;

@@ -11,7 +11,7 @@ typedef struct digits {
 } digits;
 
 /* Reads the digits before and after the point. Returns the length of the text that it read, or 0
- * if there is no digit, or too many. */
+ * if it has no digits, or too many. */
 static size_t read_digits(const char *text, size_t size, digits *read)
 {
     size_t at = 0;

@@ -86,7 +86,7 @@ typedef struct sj_import_log {
     sj_import_path *paths;
     size_t path_count, path_capacity;
     sj_hash_map by_name, by_module, by_thread, by_pid, by_path;
-    char notes[SJ_IMPORT_NOTES][160]; /* what the file lacks, and what was left out */
+    char notes[SJ_IMPORT_NOTES][160]; /* each says what the file lacks, or what was left out */
     size_t note_count;
     size_t run_intervals;      /* whole calls that are sorted in memory; 0: about a million */
     int64_t first_ns, last_ns; /* valid if record_count is not 0 */

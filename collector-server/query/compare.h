@@ -127,7 +127,7 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
 int64_t sj_compare_folded_calls(const sj_compare *compare, int side);
 
 /* Writes to `*share` how much of the time of functions without names was matched by code: the lower
- * share of both sides. Returns false if there are no such functions, or if both sides have the same
+ * share of both sides. Returns false if all functions have names, or if both sides have the same
  * builds. */
 bool sj_compare_matched_share(const sj_compare *compare, double *share);
 

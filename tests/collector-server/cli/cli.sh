@@ -29,15 +29,15 @@ done
 says 0 1 'contains(session_id, f, g \[, from_ns, to_ns\])' "$sojourn" sql --help
 says 0 1 'concurrency(session_id, f \[, since_ns, until_ns\])' "$sojourn" sql --help
 says 125 2 "name the program" "$sojourn" record
-says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
+says 125 2 "unknown option --nothing" "$sojourn" record --nothing -- true
 says 125 2 "needs a value" "$sojourn" record --wait
 says 125 2 "needs a time" "$sojourn" record --wait soon -- true
-says 2 2 'no option --colums; did you mean --columns' "$sojourn" report --colums calls run.db
+says 2 2 'unknown option --colums; did you mean --columns' "$sojourn" report --colums calls run.db
 says 2 2 'did you mean "record"' "$sojourn" help recrod
 says 2 2 "did you mean 'import'" "$sojourn" session imprt run.db
 says 2 2 "name an action: pin, unpin" "$sojourn" session
-says 2 2 'no option --no-wat; did you mean --no-wait' "$sojourn" device phone ps --no-wat
-says 2 2 "no option -x" "$sojourn" report -xd run.db
+says 2 2 'unknown option --no-wat; did you mean --no-wait' "$sojourn" device phone ps --no-wat
+says 2 2 "unknown option -x" "$sojourn" report -xd run.db
 says 2 2 "-d needs a value" "$sojourn" report -d
 says 2 2 "--json takes no value" "$sojourn" report --json=yes run.db
 says 2 2 "several options begin with --co" "$sojourn" report --co calls run.db
