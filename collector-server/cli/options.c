@@ -93,16 +93,35 @@ static sj_status parse_number(const sj_option *option, const char *text, int64_t
                          option->name, (long long)option->least, (long long)option->most, text);
 }
 
+enum { BOUND_BYTES = 32 };
+
+/* Writes a bound of a time in its largest whole unit, as sj_duration_parse accepts it. */
+static const char *format_bound(int64_t ms, char text[BOUND_BYTES])
+{
+    const int64_t day_ms = 86400000;
+    if (ms != 0 && ms % day_ms == 0) {
+        snprintf(text, BOUND_BYTES, "%lldd", (long long)(ms / day_ms));
+    } else if (ms % 1000 == 0) {
+        snprintf(text, BOUND_BYTES, "%llds", (long long)(ms / 1000));
+    } else {
+        snprintf(text, BOUND_BYTES, "%lldms", (long long)ms);
+    }
+    return text;
+}
+
 static sj_status parse_time(const sj_option *option, const char *text, int64_t *ms, sj_error *error)
 {
     const uint64_t ms_ns = 1000000;
     uint64_t ns = 0;
     if (!sj_duration_parse(text, &ns) || ns / ms_ns < (uint64_t)option->least ||
         (option->most != 0 && ns / ms_ns > (uint64_t)option->most)) {
+        const int64_t longest_ms = INT64_C(1000000000000); /* of sj_duration_parse */
+        char least[BOUND_BYTES];
+        char most[BOUND_BYTES];
         return sj_fail(error, SJ_EINVAL,
-                       "--%s needs a time as 30, 500ms or 2m, from %g to %g seconds, not \"%s\"",
-                       option->name, (double)option->least / 1e3,
-                       option->most != 0 ? (double)option->most / 1e3 : 1e9, text);
+                       "--%s needs a time as 30, 500ms or 2m, from %s to %s, not \"%s\"",
+                       option->name, format_bound(option->least, least),
+                       format_bound(option->most != 0 ? option->most : longest_ms, most), text);
     }
     *ms = (int64_t)(ns / ms_ns);
     return SJ_OK;

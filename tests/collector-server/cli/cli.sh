@@ -38,6 +38,7 @@ says 2 2 "did you mean 'import'" "$sojourn" session imprt run.db
 says 2 2 "name an action: pin, unpin" "$sojourn" session
 says 2 2 'unknown option --no-wat; did you mean --no-wait' "$sojourn" device phone ps --no-wat
 says 2 2 "unknown option -x" "$sojourn" report -xd run.db
+says 2 2 'from 1d to 11574d, not "11575d"' "$sojourn" forward --retain 11575d init http://127.0.0.1:1
 says 2 2 "-d needs a value" "$sojourn" report -d
 says 2 2 "--json takes no value" "$sojourn" report --json=yes run.db
 says 2 2 "several options begin with --co" "$sojourn" report --co calls run.db

@@ -310,6 +310,11 @@ def doctors(collector, device):
     done = collector.sojourn.run(["doctor", "--database", collector.database], capture_output=True, text=True)
     os.chmod(key, 0o600)
     check(done.returncode == 1 and "chmod 600" in done.stdout, f"an open key: {done.stdout}")
+    os.rename(key, key + ".away")
+    done = collector.sojourn.run(["doctor", "--database", collector.database], capture_output=True, text=True)
+    os.rename(key + ".away", key)
+    check(done.returncode == 1 and "the file is missing" in done.stdout and "chmod 600" not in done.stdout,
+          f"without a key: {done.stdout}")
     collector.stop()
     done = device.run("doctor")
     check(done.returncode == 1 and "-> nothing answers at this address" in done.stdout,
