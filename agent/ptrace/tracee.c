@@ -326,43 +326,65 @@ typedef struct left_thread {
     bool is_child; /* as in sj_tracee */
 } left_thread;
 
-/* Threads left by the calling thread. They are on the heap, because the direct library is loaded
- * late and has little thread-local memory. */
 enum { LEFT_MOST = 64 };
-static __thread left_thread *left;
-static __thread size_t left_count;
+typedef struct left_list {
+    size_t count;
+    left_thread threads[LEFT_MOST];
+} left_list;
+
+/* The list of the calling thread. It is freed when the thread ends, because the kernel then resumes
+ * all threads that it traced. It is not thread-local: the direct library is loaded late, and the
+ * loader has little such memory left then. */
+static pthread_key_t left_key;
+static bool has_left_key;
+
+static void make_left_key(void)
+{
+    has_left_key = pthread_key_create(&left_key, free) == 0;
+}
+
+/* Returns NULL if out of memory. */
+static left_list *find_left(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_left_key);
+    left_list *list = has_left_key ? pthread_getspecific(left_key) : NULL;
+    if (list == NULL && has_left_key) {
+        list = calloc(1, sizeof(*list));
+        if (list != NULL && pthread_setspecific(left_key, list) != 0) {
+            free(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
 
 static void keep_left(sj_tracee *target, pid_t tid)
 {
+    left_list *list = find_left();
     target->is_left_traced = true;
-    if (left == NULL) {
-        left = calloc(LEFT_MOST, sizeof(*left));
-    }
-    if (left != NULL && left_count < LEFT_MOST && !is_dead(target, tid)) {
-        left[left_count++] =
+    if (list != NULL && list->count < LEFT_MOST && !is_dead(target, tid)) {
+        list->threads[list->count++] =
             (left_thread){.pid = target->pid, .tid = tid, .is_child = target->is_child};
     }
 }
 
 void sj_tracee_free_left(void)
 {
-    for (size_t i = left_count; i-- > 0;) {
-        const pid_t tid = left[i].tid;
-        const sj_tracee target = {.pid = left[i].pid, .is_child = left[i].is_child};
+    left_list *list = find_left();
+    for (size_t i = list != NULL ? list->count : 0; i-- > 0;) {
+        const left_thread *left = &list->threads[i];
+        const sj_tracee target = {.pid = left->pid, .is_child = left->is_child};
         int wait_status = 0;
-        const pid_t got = consume_state(&target, tid, &wait_status);
+        const pid_t got = consume_state(&target, left->tid, &wait_status);
         if (got == 0) {
             continue;
         }
-        if (got == tid && WIFSTOPPED(wait_status)) {
+        if (got == left->tid && WIFSTOPPED(wait_status)) {
             const int signal = wait_status >> 16 != 0 ? 0 : WSTOPSIG(wait_status);
-            (void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal);
+            (void)ptrace(PTRACE_DETACH, left->tid, NULL, (void *)(intptr_t)signal);
         }
-        left[i] = left[--left_count];
-    }
-    if (left_count == 0) {
-        free(left);
-        left = NULL;
+        list->threads[i] = list->threads[--list->count];
     }
 }
 

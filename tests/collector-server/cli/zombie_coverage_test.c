@@ -22,8 +22,9 @@ static void each_reason_has_its_share_and_its_remedy(void **state)
                                  .bad_size = 120000,
                                  .refused = 120000},
            "watched 3 % of 1200000 allocations; 50 % found no free block (raise \"blocks\"); 27 % "
-           "would have exceeded the memory (raise \"memory\"); 10 % were empty or larger than 1 "
-           "MiB; 10 % were refused by the kernel; 1 block reused after the free");
+           "would have exceeded the memory (raise \"memory\"); 10 % were empty, larger than "
+           "1 MiB or resized in small steps; 10 % were refused by the kernel; 1 block reused after "
+           "the free");
     expect(&(sj_zombie_coverage){.allocations = 5000, .guarded = 1, .not_sampled = 4999},
            "watched less than 0.1 % of about 5000 allocations; more than 99.9 % left out by "
            "sampling (lower \"one_in\")");
@@ -35,8 +36,8 @@ static void percentages_are_never_rounded_to_all_or_none(void **state)
     (void)state;
     expect(&(sj_zombie_coverage){.allocations = 7, .guarded = 7}, "watched 100 % of 7 allocations");
     expect(&(sj_zombie_coverage){.allocations = 10000, .guarded = 9999, .bad_size = 1},
-           "watched more than 99.9 % of 10000 allocations; less than 0.1 % were empty or larger "
-           "than 1 MiB");
+           "watched more than 99.9 % of 10000 allocations; less than 0.1 % were empty, larger "
+           "than 1 MiB or resized in small steps");
     expect(&(sj_zombie_coverage){.allocations = 1000, .guarded = 998, .no_block = 2},
            "watched 99.8 % of 1000 allocations; 0.2 % found no free block (raise \"blocks\")");
     expect(&(sj_zombie_coverage){.allocations = 1, .refused = 1},
