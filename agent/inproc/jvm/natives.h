@@ -24,8 +24,8 @@ typedef struct sj_jvm_native {
 } sj_jvm_native;
 
 /* Defines the class `name` of static native methods, or finds it if an earlier agent has defined
- * it. Makes its methods call `methods` by the trampolines from `first` on. Returns false if the JVM
- * refuses. No exception is pending afterwards. */
+ * it. Each method calls its function in `methods` through a trampoline; `first` is the index of the
+ * first trampoline. Returns false if the JVM refuses. No exception is pending afterwards. */
 bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *methods,
                            uint32_t count, uint32_t first);
 
