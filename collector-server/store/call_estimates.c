@@ -160,8 +160,8 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
         } else if (estimates->count != 0) {
-            /* An exit without an open call is ignored: the start of its call is only in a STACK
-             * block. */
+            /* An exit without an open call is ignored: the start of its call is only in a
+             * DEEP_FRAMES block. */
             end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }
