@@ -39,9 +39,8 @@
 
 enum {
     FLOWING_BYTES = 4 << 20, /* Most unacknowledged bytes on a disk without its reserve. */
-    /* Announcements may use one part in this many of the quota, the budget and the disk. */
-    ANNOUNCED_SHARE = 8,
-    RESERVED_SHARE = 8, /* Share of a small disk that is left free as its reserve. */
+    ANNOUNCED_SHARE = 8,     /* Announcements may use 1/8 of quota, budget and disk. */
+    RESERVED_SHARE = 8,      /* Share of a small disk that is left free as its reserve. */
     DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,
     BUFFER_KEEP_BYTES = 1 << 20, /* A larger buffer is freed when it is reused. */
