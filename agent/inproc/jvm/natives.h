@@ -33,7 +33,8 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
  * it after sj_jvm_define_natives. */
 void *sj_jvm_lasting_function(uint32_t index, void *function);
 
-/* Makes all these trampolines return 0 from now on. Threads may be running in them. */
+/* Makes the trampolines of all native methods return 0 from now on. Threads may be running in them.
+ */
 void sj_jvm_close_natives(void);
 
 #endif
