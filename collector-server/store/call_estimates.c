@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only functions with lower numbers have untimed calls (SJ_SHORT_FUNCTIONS in abi/record.h). */
+/* Only functions with numbers below this have untimed calls (SJ_SHORT_FUNCTIONS in abi/record.h).
+ */
 enum { COUNTED_FUNCTIONS = 1 << 16 };
 
 typedef struct open_call {
