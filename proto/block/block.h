@@ -301,6 +301,7 @@ typedef enum sj_block_want {
 
 typedef struct sj_block_decoder sj_block_decoder;
 
+/* Makes a decoder, which is reused from block to block. Not thread-safe. Errors: SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_decoder_new(sj_block_decoder **decoder);
 void sj_block_decoder_free(sj_block_decoder *decoder);
 
@@ -324,7 +325,8 @@ sj_block_depths sj_block_measure_steps(const sj_block *block, sj_block_depths *s
 SJ_MUST_CHECK sj_status sj_block_set_session(uint8_t *bytes, size_t size,
                                              const sj_session_id *session);
 
-/* Reads and checks only the header, without the checksum. */
+/* Reads and checks only the header, without the checksum. Errors: SJ_ECORRUPT, SJ_EVERSION,
+ * SJ_ELIMIT if `bytes` is longer than a block may be. */
 SJ_MUST_CHECK sj_status sj_block_read_header(sj_slice bytes, sj_block_header *header);
 
 #endif
