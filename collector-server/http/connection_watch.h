@@ -25,6 +25,7 @@ enum {
     SJ_HTTP_RESPONSE_SECONDS = 60, /* to read a whole response that is not an event stream */
 };
 
+/* Makes a watch without connections. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_connection_watch_new(sj_connection_watch **watch);
 void sj_connection_watch_free(sj_connection_watch *watch);
 
