@@ -75,7 +75,8 @@ typedef struct sj_agent_state {
      * that reads one lets the threads run and checks again. */
     _Atomic uint32_t changing;
     uint32_t hooked_count; /* elements of the array of modules */
-    /* 1: the agent keeps its changes for the tracer. The tracer writes them and then sets 0. */
+    /* 1: the agent prepares its changes but does not write them into the code. The tracer writes
+     * them and then sets this to 0. */
     uint32_t prepare_only;
     _Atomic uint32_t binding; /* sj_agent_state_binding */
     uint64_t first_hooked;    /* address of the first sj_hooked_module */
@@ -88,8 +89,8 @@ typedef struct sj_agent_state {
     uint64_t handle; /* handle of the agent's library, for dlclose */
     sj_session_id session;
     char runtime_directory[SJ_AGENT_STATE_PATH_BYTES];
-    /* Stubs of method dispatch. The program may have kept pointers to them, so they stay after a
-     * detach. */
+    /* Number of the stubs of method dispatch. The program may have kept pointers to them, so they
+     * stay after a detach. */
     uint64_t message_stubs;
     /* bytes of the trampolines (core/api_trampolines.h), which stay after a detach */
     uint64_t api_trampoline_bytes;

@@ -3,12 +3,13 @@
  * The arena is a sparse file `<runtime directory>/<pid>.<n>.arena` on tmpfs. The agent maps it
  * shared when it starts to record. The file outlives the process. So the recorder, the daemon, or a
  * later start of either recovers the records after a crash. Each thread that reaches a probe owns
- * one slot and up to 64 chunks.
+ * one thread slot and up to 64 chunks.
  *
  * A chunk is 64 KiB, aligned to 64 KiB in the process. Its first 4 KiB hold the header and never
- * hold records: a probe that reserves a slot there calls the slow path (one `test` of address
- * bits). A probe reserves a slot by one instruction (`xadd %reg, %fs:cursor`, flags saved). So a
- * signal handler that interrupts a probe gets other slots, and no record is overwritten.
+ * hold records: a probe that reserves a record slot there calls the slow path (one `test` of
+ * address bits). A probe reserves a record slot by one instruction (`xadd %reg, %fs:cursor`, flags
+ * saved). So a signal handler that interrupts a probe gets other record slots, and no record is
+ * overwritten.
  *
  * `free_chunks` of the thread slot passes the ownership of chunks, one bit per chunk:
  *   producer: claims a set bit (acquire; pairs with the consumer's release), fills in the
@@ -21,8 +22,8 @@
  * the pages before it writes to them. It does so for a chunk before it first claims the chunk. The
  * consumer touches no other pages.
  *
- * A slot that is reserved but never written (a longjmp left the handler) keeps its chunk until the
- * thread ends.
+ * A record slot that is reserved but never written (a longjmp left the handler) keeps its chunk
+ * until the thread ends.
  *
  * While a thread drops records, its cursor points into its discard window: the last
  * SJ_DISCARD_RECORDS records of an extra chunk. A record there with a nonzero tag is a dropped one
@@ -256,7 +257,8 @@ typedef struct sj_arena_header {
     /* Functions whose results are not recorded, or whose callees no rule recognises, because their
      * tables are full. */
     _Atomic uint64_t functions_refused;
-    /* Output buffers of functions whose address was not known at the exit. */
+    /* Number of output buffers that were not recorded, because their address was not known at the
+     * function's exit. */
     _Atomic uint64_t values_lost;
     /* Number of requests for memory of the arena's file that the file system refused. */
     _Atomic uint64_t pages_refused;

@@ -34,7 +34,8 @@ typedef enum sj_java_native {
     SJ_JAVA_RECORD_NUMBER = 0,
     SJ_JAVA_RECORD_OBJECT = 1,
     SJ_JAVA_RECORD_THROWN = 2, /* the exception that ends the call */
-    /* Evaluates the rules without a condition that name a parameter which the method lacks. */
+    /* Evaluates the rules that have no condition and name a parameter that the method does not
+     * have. */
     SJ_JAVA_JUDGE = 3,
     SJ_JAVA_SET = 4, /* returns the change of the number, as the bits to flip (xor) */
     /* Returns 1 if a rule skips the call; this function has recorded the call then. The

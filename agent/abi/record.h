@@ -91,7 +91,8 @@ enum {
     SJ_SHORTS = SJ_RECORD_BYTES / SJ_SHORT_BYTES,
     SJ_SHORT_REACH_BYTES = 8 * 1024,
     SJ_SHORT_WINDOW_BYTES = 32 * 1024,
-    /* Compilers do not keep a larger alignment between functions of a file. */
+    /* Between functions of one file, compilers may align the stack pointer to only this many bytes.
+     */
     SJ_STACK_ALIGNMENT = 8
 };
 #define SJ_SHORT_FILLER ((uint32_t)SJ_SHORT_MARK << SJ_SHORT_MARK_BIT)

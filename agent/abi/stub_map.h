@@ -31,7 +31,8 @@ enum {
 };
 
 typedef enum sj_stub_kind {
-    SJ_STUB_FIXED = 0,  /* a probe or a jump: one instruction of the program */
+    /* a probe or a jump: all its bytes belong to one instruction of the program */
+    SJ_STUB_FIXED = 0,
     SJ_STUB_COPY = 1,   /* copies of instructions, byte by byte */
     SJ_STUB_CALLED = 2, /* called by stubs or by the program: the caller determines the place */
     SJ_STUB_UNKNOWN = 3

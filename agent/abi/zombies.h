@@ -199,8 +199,8 @@ typedef struct sj_zombie_objects {
     uint32_t is_on;
     uint32_t with_system; /* 1: also classes of system libraries. */
     uint32_t stack_bytes; /* Bytes of each release's stack that are kept. 0: not even registers. */
-    uint32_t queue_objects; /* Most objects that are kept at once. */
-    uint32_t queue_kib;     /* Most memory of kept instances and their records. */
+    uint32_t queue_objects; /* Maximum number of objects that are kept at once. */
+    uint32_t queue_kib;     /* Maximum memory of kept objects and their records. */
     uint32_t queue_age_ms;  /* Longest time that an object is kept. 0: no limit. */
     uint32_t history;       /* 1: allocation, retain, release and autorelease are recorded. */
     uint32_t on_use;        /* An sj_zombie_on_use. */
@@ -234,7 +234,7 @@ typedef struct sj_zombie_guard {
 
 typedef struct sj_zombie_settings {
     uint32_t one_in; /* On average one allocation in so many gets a guarded block. 1: all do. */
-    uint32_t slots;  /* Most blocks that are watched at once, including freed ones. */
+    uint32_t slots;  /* Maximum number of blocks that are watched at once, including freed ones. */
     /* If more freed blocks than this wait, the oldest one's slot is reused, even if some slots were
      * never used. 0: no slot is reused before all slots were used. */
     uint32_t freed_slots;
@@ -242,11 +242,11 @@ typedef struct sj_zombie_settings {
     uint32_t align;       /* An sj_zombie_align. */
     uint32_t on_use;      /* An sj_zombie_on_use. */
     uint32_t reports_per_minute;
-    /* Most memory of the blocks' pages, including freed blocks that keep their content. */
+    /* Maximum memory of the blocks' pages, including freed blocks that keep their content. */
     uint32_t memory_kib;
-    /* Limits of delayed frees: most blocks, and most memory of blocks and their records. 0: none
-     * are delayed. */
-    /* Not changed after the process begins to be watched, unless it was 0. */
+    /* Limits of delayed frees: the number of blocks, and the memory of blocks and their records. 0:
+     * no frees are delayed. The recorder does not change delayed_blocks once the process is being
+     * watched, unless it was 0. */
     uint32_t delayed_blocks;
     uint32_t delayed_kib;
     uint32_t vtables; /* 1: virtual calls on objects whose free is delayed are reported. */

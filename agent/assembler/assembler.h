@@ -112,7 +112,8 @@ void sj_assembler_set_optional_entries(sj_assembler *assembler,
                                        void *context);
 
 /* Reports that records are missing at this point: slots that were reserved but never written, or
- * drops without a note. The gap ends at the next record or cut; `now_ticks` is not used. */
+ * drops without a note. The gap ends at the next record or cut; `now_ticks` is not used. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
                                               uint64_t calls, uint64_t events, uint64_t now_ticks);
 
@@ -136,7 +137,8 @@ void sj_assembler_visit_open(const sj_assembler *assembler,
 SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *calls,
                                              size_t count, uint64_t ticks);
 
-/* Cuts the pending events of all streams into blocks, so that live views show them. */
+/* Cuts the pending events of all streams into blocks, so that live views show them. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks);
 
 /* Replaces the list of rules (borrowed). The new list has the same rules at the same indexes, or is
@@ -151,7 +153,8 @@ SJ_MUST_CHECK sj_status sj_assembler_restore_frames(sj_assembler *assembler);
 /* Ends all streams at `now_ticks`, because the thread or its recording ended, and cuts the last
  * blocks. If `orderly`, the thread left its own stack for good (pthread_exit), so its open calls
  * end as unwound. All other open calls end as open (SJ_ENDING_OPEN): their process ended by exit()
- * or a signal, or they run on. `flags` are sj_block_flag bits for the last blocks. */
+ * or a signal, or they run on. `flags` are sj_block_flag bits for the last blocks. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool orderly,
                                          unsigned flags);
 

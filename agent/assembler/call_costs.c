@@ -33,8 +33,8 @@ sj_status sj_call_costs_enter(sj_call_costs *costs, const sj_costly_call *call,
     return SJ_OK;
 }
 
-/* Returns the nearest caller above `place` whose counter was read, of `*function` or of any
- * function; NULL: none. */
+/* Returns the innermost caller of the call at `place` whose counter was read at its entry. If
+ * `function` is not NULL, only calls of `*function` count. Returns NULL if there is none. */
 static sj_open_cost *find_above(const sj_call_costs *costs, size_t place, sj_cost_counter counter,
                                 const uint32_t *function)
 {
@@ -58,7 +58,8 @@ bool sj_call_costs_leave(sj_call_costs *costs, uint64_t call_index, sj_cost_coun
     if (place == 0) {
         return false;
     }
-    costs->count = place; /* calls below have ended, seen or not */
+    /* the calls inside this one have ended, even if their exits were not seen */
+    costs->count = place;
     sj_open_cost *ended = &costs->open[--place];
     if ((ended->measured & bit_of(counter)) == 0) {
         return false;

@@ -609,7 +609,8 @@ void sj_call_stack_trim(sj_call_stack *stream)
  * earlier block, or names another function. */
 static sj_event *entry_of(const sj_call_stack *stream, uint32_t place)
 {
-    uint32_t left = stream->depth - place; /* entries of open calls still to pass */
+    /* frames from `place` on whose entries the search has not passed yet */
+    uint32_t left = stream->depth - place;
     uint32_t closed = 0;
     for (uint32_t i = stream->event_count; i > 0; i--) {
         sj_event *event = &stream->events[i - 1];

@@ -1,5 +1,7 @@
 /* Call stack: the open calls of one execution stack, and the block that is being filled from it.
- * Internal to the assembler. Not thread-safe. */
+ * Internal to the assembler. Not thread-safe.
+ *
+ * A function that returns a status returns SJ_ENOMEM if out of memory, and no other error. */
 #ifndef SJ_AGENT_ASSEMBLER_CALL_STACK_H
 #define SJ_AGENT_ASSEMBLER_CALL_STACK_H
 

@@ -78,9 +78,10 @@ static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *ou
     return count;
 }
 
-/* Ends the innermost call and the callers that have jumped. `*free_events` is the number of events
- * that may be written beyond one per record; the function subtracts those it writes. Returns false,
- * and changes nothing, if the events do not suffice or a frame before `least` would end. */
+/* Ends the innermost call and the callers that have jumped. Each record may write one event;
+ * `*free_events` is the number of further events that still fit. The function subtracts those that
+ * it writes. Returns false, and changes nothing, if the events do not suffice or a frame before
+ * `least` would end. */
 static __attribute__((noinline)) bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
                                                   const sj_stack_frame *least,
                                                   const sj_record_run *run, uint64_t ticks,

@@ -86,7 +86,7 @@ static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t 
     if (sj_value_kind_of(value->descriptor) == SJ_VALUE_COST) {
         return store_cost(stream, function, value);
     }
-    if (value->rule != 0) { /* set by a rule */
+    if (value->rule != 0) { /* a rule changed the value */
         const bool is_known = rules != NULL && value->rule <= rules->count;
         return is_known ? sj_call_stack_value(stream, value) : SJ_OK;
     }
@@ -119,7 +119,7 @@ static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t 
             SJ_TRY(sj_call_stack_value(stream, value));
         } else if (!is_known && !rules->items[i].changes) {
             stream->context->counters.lost_values++;
-            is_known = true; /* counted once */
+            is_known = true; /* so that the value counts as lost only once */
         }
     }
     return SJ_OK;
@@ -151,7 +151,8 @@ static sj_status store_matched(sj_call_stack *stream, const sj_rule_set *met,
 }
 
 /* Returns the frame of a call that was just entered or left; NULL if it is not found. The frame of
- * a call that was left lies above the open ones, and above frames that had jumped to it. */
+ * a call that was left comes after the open ones in the array, and after frames that had jumped to
+ * it. */
 static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call_index)
 {
     const uint32_t last = stream->depth + SJ_TAIL_CHAIN;

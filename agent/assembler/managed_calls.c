@@ -9,9 +9,9 @@ static uint64_t address_of_next(const sj_call_stack *stream, const sj_record_run
                              : sj_managed_base(run);
 }
 
-/* Ends the outermost call that an exception left (sj_managed_pending) and all calls above it. Keeps
- * the native calls among them in `overtaken`, because their exits may still arrive. Does nothing if
- * no such call is open. */
+/* Ends the outermost call that an exception left (sj_managed_pending) and all calls inside it.
+ * Keeps the native calls among them in `overtaken`, because their exits may still arrive. Does
+ * nothing if no such call is open. */
 static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 {
     const uint32_t depth = sj_managed_pending(stream);
@@ -101,9 +101,9 @@ static void count_throw(sj_call_stack *stream)
 }
 
 /* Handles an exit by an exception. `how` is the sj_managed_stack of the LEAVE. Ends the innermost
- * call of `function` and the calls above it. If native calls above it are open, or if another call
- * waits for settle_thrown, the call waits for settle_thrown, too. If no call of `function` is open,
- * the exit is an orphan only for SJ_MANAGED_THROWN. */
+ * call of `function` and the calls inside it. If native calls inside it are open, or if another
+ * call waits for settle_thrown, the call waits for settle_thrown, too. If no call of `function` is
+ * open, the exit is an orphan only for SJ_MANAGED_THROWN. */
 static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t how,
                               uint64_t ticks)
 {
@@ -160,7 +160,7 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
 
 /* Handles an entry, or an exit of the innermost call by return. Returns false, and changes nothing,
  * if sj_managed_enter or sj_managed_leave must handle the record: there is no space for a frame,
- * the depth is at most `least`, or the exit is another one. */
+ * the depth is at most `least`, or the exit does not return from the innermost call. */
 static inline bool feed_one(sj_call_stack *stream, const sj_record_run *run, uint32_t least,
                             const sj_record *record, uint64_t ticks)
 {

@@ -6,13 +6,13 @@
 
 enum { REACH_BYTES = 12 * 1024, ABOVE_BYTES = 1024 };
 
-/* Returns the index of the first region whose base is at or above the address. */
+/* Returns the index of the first stream whose base is at or above the address. */
 static uint32_t find_position(const sj_stack_map *map, uint64_t stack)
 {
     return SJ_BISECT(0, map->count, i, map->streams[i]->base < stack);
 }
 
-/* True if an address at or below the base of a region belongs to it. */
+/* True if an address at or below the base of a stream's stack belongs to the stream. */
 static bool reaches(const sj_call_stack *stream, uint64_t stack)
 {
     if (stack >= stream->lowest) {

@@ -68,7 +68,7 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
                        "`sojourn detach %d` ends that",
                        (int)pid, session, (int)recorded.recorder, (int)pid);
     }
-    /* A later attempt can remove code that a thread is still running. */
+    /* If a thread is running code that must be removed, a later attempt can succeed. */
     for (uint32_t attempt = 0; attempt < CLEAN_ATTEMPTS; attempt++) {
         SJ_TRY(sj_detach_process(pid, &left, error));
         if (left.left_bytes == 0) {

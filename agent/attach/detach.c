@@ -326,8 +326,8 @@ static sj_status unload(detaching *detach)
     return call_quietly(detach, &unloading);
 }
 
-/* Restores the modules' dispatcher and the runtimes' callbacks. As for dlclose, no thread may be in
- * the loader. */
+/* Restores the modules' references to the dispatcher, and the runtimes' callbacks. As for dlclose,
+ * no thread may be in the loader. */
 static sj_status unbind(detaching *detach, sj_error *error)
 {
     size_t thread = 0;

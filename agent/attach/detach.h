@@ -23,8 +23,8 @@ typedef struct sj_detach_process_report {
     /* Functions whose hooks the program has overwritten. All hooks of these functions stay. */
     sj_overwritten overwritten;
     uint64_t left_bytes; /* Mappings that stay: for calls in flight, or the agent itself. */
-    /* Stubs of a runtime's dispatcher. They stay, because the program may have kept their
-     * addresses. */
+    /* Number of the stubs of a runtime's dispatcher. They stay, because the program may have kept
+     * their addresses. */
     uint64_t message_stubs;
     /* Live guarded blocks. The functions that free them stay redirected. */
     uint64_t heap_blocks;

@@ -1,5 +1,5 @@
-/* The command `detach`: ends the recording of a process as its user would, or cleans up after a
- * recorder that was killed. */
+/* The command `detach`: ends the recording of a process by asking its recorder, or cleans up after
+ * a recorder that was killed. */
 #ifndef SJ_AGENT_ATTACH_DETACH_REQUEST_H
 #define SJ_AGENT_ATTACH_DETACH_REQUEST_H
 

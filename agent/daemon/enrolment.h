@@ -57,7 +57,8 @@ SJ_MUST_CHECK sj_status sj_enrolment_forget(const char *url, sj_error *error);
  * invalid, and SJ_ELIMIT if there are too many tags. */
 SJ_MUST_CHECK sj_status sj_enrolment_rename(const sj_enrolment_names *names, sj_error *error);
 
-/* Reads the device's identity with its given name and tags. */
+/* Reads the device's identity with its given name and tags. Returns an error of sj_device_read or
+ * sj_state_file_load. A missing file is not an error. */
 SJ_MUST_CHECK sj_status sj_enrolment_device(sj_device *device, sj_error *error);
 
 #endif

@@ -17,7 +17,8 @@ SJ_MUST_CHECK sj_status sj_state_file_path(const char *name, char *path, size_t 
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_state_file_load(const char *name, json_t **object, sj_error *error);
 
-/* Reads a JSON object from a file at any path. Otherwise like sj_state_file_load. */
+/* Reads a JSON object from a file at any path. Otherwise like sj_state_file_load. Returns the same
+ * errors. */
 SJ_MUST_CHECK sj_status sj_state_file_read(const char *path, json_t **object, sj_error *error);
 
 /* Writes a new file beside the old one and renames it. Returns SJ_EIO if that fails, or an error of

@@ -92,7 +92,8 @@ SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain
 SJ_MUST_CHECK sj_status sj_drain_step(sj_drain *drain, bool *busy);
 
 /* Adds a process. Its arena may not exist yet. Any thread may call this. If the drain already has a
- * process with this pid, that process has replaced its program and is finished first. */
+ * process with this pid, that process has replaced its program and is finished first. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid,
                                      const char *arena_name);
 

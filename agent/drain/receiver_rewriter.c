@@ -79,8 +79,8 @@ static void wait_for_entry(sj_receiver_rewriter *receivers, const sj_record *rec
                            .result = known != NULL ? known->first : function};
 }
 
-/* Returns the function to record for an entry. Values that wait above belonged to signal handlers
- * that longjmp left. */
+/* Returns the function to record for an entry. Removes its waiting value and those after it, which
+ * belonged to signal handlers that longjmp left. */
 static uint32_t pop_waiting(sj_receiver_rewriter *receivers, uint32_t function, uint64_t stack)
 {
     for (size_t i = receivers->waiting_count; i-- > 0;) {

@@ -46,7 +46,8 @@ void sj_thread_drain_free(sj_thread_drain *thread);
  * They are also read when the process finishes. For a dead process, it uses the last name that the
  * arena holds. */
 void sj_thread_drain_follow_name(sj_thread_drain *thread);
-/* Sends the thread's frame. Repeated calls send it again. */
+/* Sends the thread's frame. Repeated calls send it again. Returns an error of
+ * sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);
 
 /* Applies the drain's policy to the thread from now on. Returns SJ_ENOMEM if out of memory. */
@@ -65,8 +66,8 @@ SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mo
 SJ_MUST_CHECK sj_status sj_thread_drain_flush(sj_thread_drain *thread);
 
 /* Ends the thread's streams. Reports drops without a note, the last blocks, losses that no block
- * reports, and the end of the thread. `orderly`: the thread left its stack while its process
- * lived. */
+ * reports, and the end of the thread. `orderly`: the thread left its stack while its process lived.
+ * Returns SJ_ENOMEM, or an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly,
                                             unsigned block_flags);
 

@@ -5,7 +5,7 @@
 #include "agent/livepatch/remote_agent.h"
 
 /* Does the same as sj_remote_agent_find, but waits until the tables are stable. Blocks for up to
- * 200 ms. */
+ * 200 ms. Returns an error of sj_remote_agent_find; SJ_EAGAIN if the tables are still changing. */
 SJ_MUST_CHECK sj_status sj_remote_agent_await(const sj_tracee *target, sj_remote_agent *agent,
                                               sj_error *error);
 

@@ -18,6 +18,7 @@ typedef struct sj_flight_recorder_options {
     const char *directory;
 } sj_flight_recorder_options;
 
+/* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_new(const sj_flight_recorder_options *options,
                                                sj_flight_recorder **flight);
 void sj_flight_recorder_free(sj_flight_recorder *flight);

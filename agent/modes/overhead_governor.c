@@ -6,8 +6,8 @@
  * clock costs SJ_UNTIMED_PRICE.
  *
  * A program's behaviour changes quickly, and a new hot function is recorded completely until the
- * next check. So the drain, which counts the calls, wakes the governor when they may have used up
- * the rest (the quota). Otherwise the governor checks only a few times a second.
+ * next check. So the drain, which counts the calls, wakes the governor when they may have used up a
+ * quarter of the balance (the quota). Otherwise the governor checks only a few times a second.
  *
  * CPU time is that of the process's clock, which includes the cost of recording. The rest is the
  * program's own time, and the budget is a share of that. `balance_ns` is what may be spent. It
@@ -34,7 +34,7 @@ enum {
     FIRST_TICK_NS = 4 * 1000 * 1000,
     LAST_TICK_NS = 250 * 1000 * 1000,
     LEAST_CPU_NS = 500 * 1000,   /* a shorter interval is not measured */
-    LEAST_QUOTA_NS = 250 * 1000, /* cost of calls that always needs a check */
+    LEAST_QUOTA_NS = 250 * 1000, /* least cost of calls that wakes the governor */
     /* CPU time in which a hot function runs before it is unhooked again */
     NOTICED_NS = 4 * 1000 * 1000,
     TOGGLE_NS = 200 * 1000, /* approximate CPU time that a stop costs the program */
@@ -50,7 +50,8 @@ enum {
 #define SHARE_WANTED 0.85 /* share of the budget; the rest covers errors of the estimate */
 #define SHARE_WHEN_IN_DEBT 0.3
 #define SHARE_OF_MUTED 0.25
-#define BALANCE_CAP_NS 1e9 /* in ns of the program's own time: its savings can be kept */
+/* limit of the balance: the budget for this much own time of the program, in ns */
+#define BALANCE_CAP_NS 1e9
 
 typedef struct function_state {
     uint64_t last_calls;
@@ -85,7 +86,7 @@ struct sj_governed_process {
     double unsaved_share; /* share for muted probes that do not fit the budget */
     sem_t *wake;          /* semaphore of the governor */
     double pending;       /* timed calls since the governor was last woken; written by the drain */
-    _Atomic uint64_t quota;  /* timed calls that need a check */
+    _Atomic uint64_t quota;  /* number of timed calls that wakes the governor */
     uint64_t retry_after_ns; /* after a refused change */
 };
 
@@ -224,7 +225,8 @@ static void earn(const sj_overhead_governor *governor, sj_governed_process *gove
     governed->balance_ns = governed->balance_ns < cap_ns ? governed->balance_ns : cap_ns;
 }
 
-/* Sets the quota: a part of the rest that may be spent before the next check. */
+/* Sets the quota: as many timed calls as a quarter of the balance pays for, but at least
+ * LEAST_QUOTA_NS. */
 static void set_quota(const sj_overhead_governor *governor, sj_governed_process *governed)
 {
     const double quarter_ns = governed->balance_ns / 4;

@@ -13,6 +13,7 @@ typedef struct sj_profiler_options {
     const char *runtime_directory; /* folder of checkpoints; borrowed */
 } sj_profiler_options;
 
+/* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **profiler);
 void sj_profiler_free(sj_profiler *profiler);
 

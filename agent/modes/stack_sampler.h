@@ -9,6 +9,7 @@
 
 typedef struct sj_stack_sampler sj_stack_sampler;
 
+/* Starts the thread. Returns SJ_ENOMEM, or SJ_EIO if the thread cannot start. */
 SJ_MUST_CHECK sj_status sj_stack_sampler_start(sj_frame_writer *writer, sj_registry *registry,
                                                sj_stack_sampler **stacks, sj_error *error);
 

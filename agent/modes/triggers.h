@@ -18,6 +18,7 @@ typedef struct sj_triggers_options {
     double ns_per_tick;
 } sj_triggers_options;
 
+/* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_triggers_new(const sj_triggers_options *options, sj_triggers **triggers);
 void sj_triggers_free(sj_triggers *triggers);
 

@@ -120,8 +120,9 @@ static sj_status find_owner_among(package_lists *lists, const char *program, boo
     return SJ_ENOTFOUND;
 }
 
-/* Finds the package that contains a program. Most packages of programs are named after one. So
- * such lists come first: the program waits meanwhile, and there are thousands of lists. */
+/* Finds the package that contains a program. Most packages with programs have the name of one of
+ * them. Lists of such names are read first, because the program waits meanwhile, and there are
+ * thousands of lists. */
 static sj_status find_owner(package_lists *lists, const char *program, char owner[NAME_BYTES])
 {
     const sj_status status = find_owner_among(lists, program, true, owner);

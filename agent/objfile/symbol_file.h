@@ -38,7 +38,7 @@ void sj_symbol_file_close(sj_symbol_file *file); /* NULL is allowed */
 const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size);
 
 /* Calls the visitor for the symbols of the file, then for the functions in its DWARF. Returns the
- * first result other than SJ_OK. Blocks while it reads all of the DWARF. */
+ * first error of the visitor. Blocks while it reads all of the DWARF. */
 SJ_MUST_CHECK sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor);
 
 /* True if the file has DWARF. */

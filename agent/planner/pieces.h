@@ -13,6 +13,7 @@ enum { SJ_PIECES_MOST_THREADS = 16 };
  * Returns 1 for 0 or 1 thread. */
 uint32_t sj_pieces_count(uint32_t threads);
 
+/* Runs one piece. May return any error; sj_pieces_run returns it. */
 typedef sj_status sj_piece_run(void *context, uint32_t piece);
 
 /* Runs the pieces 0 to `count` - 1, each once. Uses the calling thread and up to `threads` - 1 new

@@ -16,6 +16,7 @@ typedef struct sj_links {
     size_t capacity;
 } sj_links;
 
+/* Appends a link. Returns SJ_ENOMEM, or SJ_ELIMIT beyond 2^32 links. */
 SJ_MUST_CHECK sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to);
 
 typedef struct sj_jump_tables sj_jump_tables; /* jump_tables.h */

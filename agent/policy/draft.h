@@ -7,7 +7,7 @@
 
 typedef struct sj_policy_draft sj_policy_draft;
 
-/* Makes a draft that holds only the defaults. */
+/* Makes a draft that holds only the defaults. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_policy_draft_new(sj_policy_draft **draft, sj_error *error);
 void sj_policy_draft_free(sj_policy_draft *draft);
 
@@ -35,10 +35,12 @@ SJ_MUST_CHECK sj_status sj_policy_draft_false(sj_policy_draft *draft, const char
  * message. */
 SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text,
                                               sj_error *error);
-/* Appends a rule that measures the CPU time of a function's calls. */
+/* Appends a rule that measures the CPU time of a function's calls. Returns SJ_EINVAL if `function`
+ * is not UTF-8 text. */
 SJ_MUST_CHECK sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function,
                                             sj_error *error);
-/* Appends a rule that counts what a function's calls allocate and free. */
+/* Appends a rule that counts what a function's calls allocate and free. Returns SJ_EINVAL if
+ * `function` is not UTF-8 text. */
 SJ_MUST_CHECK sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function,
                                                sj_error *error);
 /* Appends `value` to the list `key`. Returns SJ_EINVAL if that fails. */
@@ -57,7 +59,7 @@ SJ_MUST_CHECK sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const
 void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *steps, size_t count,
                             char *origin, size_t capacity);
 
-/* Parses the document. */
+/* Parses the document. Returns an error of sj_policy_parse. */
 SJ_MUST_CHECK sj_status sj_policy_draft_finish(const sj_policy_draft *draft, sj_policy *policy,
                                                sj_error *error);
 

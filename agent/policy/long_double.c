@@ -49,7 +49,7 @@ void sj_long_double_write_x87(const char bytes[10], char text[SJ_LONG_DOUBLE_TEX
     }
 }
 
-/* Computes number * factor + more. */
+/* Computes number * factor + addend, and stores the result in `number`. */
 static void multiply(big_number *number, uint32_t factor, uint32_t addend)
 {
     uint64_t carry = addend;

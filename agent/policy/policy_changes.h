@@ -1,4 +1,5 @@
-/* Parses the part of a rule about values that describes a change. */
+/* Parses the part of a rule about values that describes a change. All functions return SJ_EINVAL if
+ * the value is not valid; the error says where. */
 #ifndef SJ_AGENT_POLICY_POLICY_CHANGES_H
 #define SJ_AGENT_POLICY_POLICY_CHANGES_H
 

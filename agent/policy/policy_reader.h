@@ -1,4 +1,6 @@
-/* Interface between the files that parse a policy. */
+/* Interface between the files that parse a policy.
+ *
+ * The functions that parse return SJ_EINVAL if the value is not valid; the error says where. */
 #ifndef SJ_AGENT_POLICY_POLICY_READER_H
 #define SJ_AGENT_POLICY_POLICY_READER_H
 

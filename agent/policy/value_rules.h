@@ -73,7 +73,8 @@ typedef struct sj_value_rules {
     _Atomic(sj_typed_function *) *_Atomic typed;
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES]; /* per rule: functions whose types are known */
-    /* functions whose types are not known; for memory rules: methods without it */
+    /* typed rules: functions whose types are not known; memory rules: methods, for which memory is
+     * not counted */
     _Atomic uint32_t missing[SJ_VALUE_RULES];
     _Atomic uint8_t split[SJ_VALUE_RULES];    /* sj_split_state of the modules of those functions */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions without capacity for the rule's value */

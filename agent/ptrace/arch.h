@@ -94,14 +94,16 @@ typedef struct sj_inferior_call {
     int alone_ms;
 } sj_inferior_call;
 
+enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
+
 /* Makes a stopped thread call a function and waits until the function has returned. Afterwards the
  * thread is stopped where it was before. If it was in a system call, that system call is restarted.
  * On AArch64, a wait for a period begins again with its whole period. The thread handles no signal
  * during the call. Needs SJ_CALL_STACK_BYTES of stack. Returns SJ_ECLOSED if the process ended.
  * Returns SJ_EIO if the function crashed, and the thread is back where it was. Returns SJ_ETIMEDOUT
- * if the function has not returned within `timeout_ms`, and the thread is still in it. */
-enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
-
+ * if the function has not returned within `timeout_ms`, and the thread is still in it. Returns
+ * SJ_EUNSUPPORTED if the kernel does not give the vector registers, SJ_ELIMIT if the call's text is
+ * too long, or SJ_ENOMEM. The thread has then not moved. */
 SJ_MUST_CHECK sj_status sj_inferior_call_run(sj_tracee *target, size_t thread,
                                              const sj_inferior_call *call, int timeout_ms);
 

@@ -30,7 +30,7 @@ static bool has_been_alone_long(const sj_call_wait *wait)
 }
 
 /* Waits as long as the other threads stay stopped. Returns SJ_ETIMEDOUT if they have been resumed.
- * A thread that only gets no core does not need them. */
+ * A thread that merely waits for a processor does not need the other threads. */
 static sj_status wait_alone(const sj_call_wait *wait, sj_tracee *target, size_t thread,
                             int *wait_status)
 {

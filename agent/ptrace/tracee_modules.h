@@ -46,7 +46,8 @@ SJ_MUST_CHECK sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_r
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_tracee *target, const sj_remote_module *module,
                                          const char *name, uint64_t *address);
 
-/* Like sj_remote_symbol, but stores the range of the symbol, from its address and size. */
+/* Like sj_remote_symbol, but stores the range of the symbol, from its address and size. Returns the
+ * same errors. */
 SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_tracee *target,
                                                const sj_remote_module *module, const char *name,
                                                sj_remote_range *range);

@@ -44,7 +44,8 @@ SJ_MUST_CHECK sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t
 void sj_unwinder_free(sj_unwinder *unwinder);
 
 /* Copies a stopped thread's registers and at most `limit` bytes of its stack. If sj_unwinder_walk
- * needs more of the stack, it reads the memory of the process. Free with sj_stack_copy_deinit. */
+ * needs more of the stack, it reads the memory of the process. Free with sj_stack_copy_deinit.
+ * Returns SJ_ECLOSED if the thread has ended, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_stack_copy_read(const sj_tracee *target, pid_t tid, size_t limit,
                                            sj_stack_copy *copy);
 void sj_stack_copy_deinit(sj_stack_copy *copy);

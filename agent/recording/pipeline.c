@@ -456,7 +456,8 @@ sj_status sj_pipeline_start(sj_pipeline *pipeline, const sj_pipeline_options *me
     SJ_TRY(start_uplink(pipeline, means, error));
     SJ_TRY(start_drain(pipeline, means->threadless, error));
     SJ_TRY(announce_session(pipeline, error));
-    /* Only then: marks and triggers come by the link at any time, and belong to the session. */
+    /* Start the link last: marks and triggers may then arrive at any time, and they belong to the
+     * session. */
     return start_link(pipeline, means, error);
 }
 

@@ -40,7 +40,11 @@ void sj_pipeline_free(sj_pipeline *pipeline);
  * killed.
  *
  * sj_pipeline_start starts the parts and sends the start of the session. This frame reaches the
- * collector after sj_uplink_release. */
+ * collector after sj_uplink_release.
+ *
+ * sj_pipeline_place returns an error of sj_device_read, sj_directory_make or sj_cache_directory.
+ * sj_pipeline_keep returns SJ_EIO, or SJ_ELIMIT if a path is too long. sj_pipeline_start returns
+ * SJ_EINVAL if an option is invalid, or the error of the part that did not start. */
 SJ_MUST_CHECK sj_status sj_pipeline_place(sj_pipeline *pipeline, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_keep(sj_pipeline *pipeline, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_start(sj_pipeline *pipeline, const sj_pipeline_options *means,
@@ -54,7 +58,9 @@ void sj_pipeline_send_clock(sj_pipeline *pipeline);
  *
  * sj_pipeline_end_session sends the end of the session.
  *
- * sj_pipeline_close_spool stops the uplink, and removes the spool if everything was delivered. */
+ * sj_pipeline_close_spool stops the uplink, and removes the spool if everything was delivered.
+ *
+ * sj_pipeline_end_session returns an error of sj_frame_writer_send. */
 void sj_pipeline_summarize(sj_pipeline *pipeline, const char *how);
 SJ_MUST_CHECK sj_status sj_pipeline_end_session(sj_pipeline *pipeline);
 void sj_pipeline_close_spool(sj_pipeline *pipeline);

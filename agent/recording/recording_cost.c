@@ -40,8 +40,8 @@ static double square(double number)
     return number * number;
 }
 
-/* Returns the negative log-likelihood, up to a factor, that a pair of probes costs `part` of the
- * measured cost. */
+/* Returns the negative log-likelihood, up to a factor, that a pair of probes costs `relative_cost`
+ * times the measured cost. */
 static double unlikelihood(double relative_cost, double pair_ns, double measured_ns)
 {
     const double own = pair_ns - relative_cost * measured_ns;

@@ -54,13 +54,16 @@ typedef struct sj_recovery_result {
 } sj_recovery_result;
 
 /* Finishes a claimed session. Does nothing if it has no journal. Blocks while it reads all records
- * in the arenas. */
+ * in the arenas. Returns an error of sj_journal_open, sj_device_read, sj_spool_open or
+ * sj_frame_writer_send. Returns SJ_EFULL if the spool has no space for the last frames. The session
+ * then stays. */
 SJ_MUST_CHECK sj_status sj_recovery_session(const sj_recovery_claim *claim,
                                             sj_recovery_result *result, sj_error *error);
 
 /* Finishes every session in `spool_root` whose recorder was killed. Delivers nothing. Writes the
  * number of these sessions to `*count`. If a session cannot be finished, it stays, `error`
- * describes it, and the other sessions are processed. */
+ * describes it, and the other sessions are processed. Returns the error of the last such session,
+ * or SJ_EIO if `spool_root` cannot be read. */
 SJ_MUST_CHECK sj_status sj_recovery_all(const char *spool_root, unsigned *count, sj_error *error);
 
 /* True if a file name ends in ".to". */

@@ -22,7 +22,7 @@ _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
                "comparisons and places are those of the rules");
 
 struct sj_changes_table {
-    pthread_mutex_t mutex; /* protects the list of functions, `changing` and `woven` */
+    pthread_mutex_t mutex; /* protects the list of functions, `changing` and `rewritten` */
     sj_changes *shared;
     sj_value_rules *rules;   /* list of rules; an index in it is an index in the table */
     sj_value_rules *current; /* list of the active rules; NULL: none */

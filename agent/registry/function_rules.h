@@ -42,6 +42,7 @@ typedef struct sj_ruled_values {
     sj_rule_set called_from;
 } sj_ruled_values;
 
+/* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);
 void sj_function_rules_free(sj_function_rules *rules);
 
@@ -102,7 +103,8 @@ bool sj_function_rules_sample(sj_function_rules *rules, uint32_t function, uint3
 void sj_function_rules_count(sj_function_rules *rules, sj_filter_reason reason, uint32_t function,
                              uint64_t ticks);
 
-/* Sends the counts of calls that were not kept since the last call of this function. */
+/* Sends the counts of calls that were not kept since the last call of this function. Returns an
+ * error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_function_rules_send(sj_function_rules *rules, sj_frame_writer *writer);
 
 /* A pattern that has matched nothing so far, with its position in the policy's document. */

@@ -87,12 +87,13 @@ typedef struct sj_registry_counters {
     uint64_t jvm_transformed_ns; /* time that all JVMs have spent transforming classes */
 } sj_registry_counters;
 
+/* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry);
 void sj_registry_free(sj_registry *registry);
 
 /* Gives a number to a process whose agent has sent HELLO, and sends its Process frame. If the
  * registry has a living process with this pid, that process has executed another program. Its old
- * entry then ends. */
+ * entry then ends. Returns SJ_ENOMEM, SJ_ELIMIT, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_process(sj_registry *registry, pid_t pid, pid_t parent_pid,
                                                 sj_link_occasion occasion, uint64_t now_ticks,
                                                 uint64_t *number);
@@ -469,7 +470,7 @@ SJ_MUST_CHECK sj_status sj_registry_report_generated(sj_registry *registry, uint
                                                      const sj_link_failure *failures, size_t count);
 
 /* Stores what the agent did with a plan. Sends an Unhooked frame if the agent refused some
- * functions. */
+ * functions. Returns SJ_ENOTFOUND if no module has the function, or errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_applied(sj_registry *registry, uint64_t process,
                                             const sj_link_applied *applied,
                                             const sj_link_failure *failures, size_t failure_count);

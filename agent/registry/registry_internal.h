@@ -259,7 +259,8 @@ SJ_MUST_CHECK sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_
                                                   const sj_registry_module *entry,
                                                   const sj_link_failure *failures, size_t count);
 
-/* Like sj_registry_plan_module; the caller holds the mutex. `*planned` is the module's entry. */
+/* Like sj_registry_plan_module; the caller holds the mutex. `*planned` is the module's entry.
+ * Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_registry_plan_locked(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_registry_module **planned);

@@ -262,7 +262,8 @@ static sj_status read_classes(sj_class_table *table, class_file *file, const cha
     return status;
 }
 
-/* Reads the classes of a file unless it was read before. Writes the file's index to `*number`. */
+/* Reads the classes of a file unless it was read before. Writes the file's index to `*file_index`.
+ */
 static sj_status read_file(sj_class_table *table, const char *path, const char *sysroot,
                            size_t *file_index)
 {

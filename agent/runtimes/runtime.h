@@ -176,11 +176,11 @@ bool sj_runtimes_is_system_class(const char *name);
 /* Calls read_live_class of all runtimes until one returns true. */
 bool sj_runtimes_read_live_class(pid_t pid, uint64_t address, sj_live_class *class);
 
-/* Calls find_functions of all runtimes. */
+/* Calls find_functions of all runtimes. Returns the error of the first that fails. */
 SJ_MUST_CHECK sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime_sink sink,
                                                    void *context);
 
-/* Calls find_classes of all runtimes. */
+/* Calls find_classes of all runtimes. Returns the error of the first that fails. */
 SJ_MUST_CHECK sj_status sj_runtimes_find_classes(const sj_elf *elf, sj_runtime_class_sink sink,
                                                  void *context);
 

@@ -242,7 +242,7 @@ static sj_status keep_control(sj_frame_writer *writer, sj_frame_type type, size_
     return remember_control(writer, type, writer->header, header_bytes, payload);
 }
 
-/* Removes the kept frames for which `is_one` is true. */
+/* Removes the kept frames for which `is_dropped` returns true. */
 static void drop_kept(sj_frame_writer *writer, bool (*is_dropped)(const kept_frame *, const void *),
                       const void *context)
 {

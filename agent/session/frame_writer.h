@@ -54,6 +54,8 @@ typedef struct sj_frame_writer_counters {
     bool reached_max_bytes;
 } sj_frame_writer_counters;
 
+/* Makes a writer. The caller frees it with sj_frame_writer_free. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_frame_writer_new(const sj_frame_writer_options *options,
                                             sj_frame_writer **writer);
 /* Continues the session of a killed recorder, from the sums and numbers in its journal. Call it
@@ -82,7 +84,7 @@ SJ_MUST_CHECK sj_status sj_frame_writer_block(sj_frame_writer *writer,
                                               const sj_block_header *header, sj_slice bytes);
 
 /* Sends a Gap frame about calls and events that were lost outside of blocks. `thread` and `stream`
- * are 0 if they are not known. */
+ * are 0 if they are not known. Returns an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason,
                                             uint64_t thread, uint32_t stream, uint64_t calls,
                                             uint64_t events, uint64_t start_ticks,
@@ -98,12 +100,13 @@ typedef struct sj_profile_sums {
 } sj_profile_sums;
 
 /* Sends a profile (sums per call path) and numbers it. Adds its calls and events to block_calls and
- * block_events. */
+ * block_events. Returns an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_profile(sj_frame_writer *writer,
                                                 const sj_profile_sums *sums, sj_slice payload);
 
 /* Sends a Mark frame and numbers it. `end` is true if the mark ends a phase. `thread` is 0 for a
- * mark from outside the program. `source` is "app", "cli" or "http". */
+ * mark from outside the program. `source` is "app", "cli" or "http". Returns an error of
+ * sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_mark(sj_frame_writer *writer, const char *name, bool end,
                                              uint64_t ticks, uint64_t thread, const char *source);
 
@@ -151,6 +154,7 @@ typedef struct sj_child_sums {
     uint64_t lost_events;
 } sj_child_sums;
 
+/* All three return an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_child_begin(sj_frame_writer *writer,
                                                     const sj_session_id *child, const char *cause);
 SJ_MUST_CHECK sj_status sj_frame_writer_child_block(sj_frame_writer *writer,
@@ -161,11 +165,12 @@ SJ_MUST_CHECK sj_status sj_frame_writer_child_end(sj_frame_writer *writer,
                                                   const sj_session_id *child,
                                                   const sj_child_sums *sums);
 
-/* Sends a Trigger frame about a trigger that fired. Sets the message's number and session. */
+/* Sends a Trigger frame about a trigger that fired. Sets the message's number and session. Returns
+ * an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_trigger(sj_frame_writer *writer, Sojourn__Trigger *trigger);
 
 /* Sends counts of calls that were not kept. The collector adds them to earlier counts. Sets the
- * message's number and session. */
+ * message's number and session. Returns an error of sj_frame_writer_send. */
 SJ_MUST_CHECK sj_status sj_frame_writer_filtered(sj_frame_writer *writer,
                                                  Sojourn__Filtered *filtered);
 

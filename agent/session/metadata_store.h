@@ -9,6 +9,8 @@
 
 typedef struct sj_metadata_store sj_metadata_store;
 
+/* Makes an empty store in `runtime_directory`. Returns SJ_EIO if it cannot be created or exists
+ * already, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_metadata_store_new(const char *runtime_directory,
                                               sj_metadata_store **store);
 void sj_metadata_store_free(sj_metadata_store *store); /* leaves the file; NULL is allowed */

@@ -12,7 +12,7 @@
 
 enum {
     SJ_SP_GREETING_BYTES = 8,
-    SJ_SP_HEADER_MAX_BYTES = 1 + 8 + 4, /* Most bytes before a body. */
+    SJ_SP_HEADER_MAX_BYTES = 1 + 8 + 4, /* Maximum number of bytes before a body. */
     SJ_SP_BODY_MAX_BYTES = 64 * 1024    /* Longer replies are refused. */
 };
 

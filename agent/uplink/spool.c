@@ -39,7 +39,7 @@
 
 enum {
     FLOWING_BYTES = 4 << 20, /* Most unacknowledged bytes on a disk without its reserve. */
-    ANNOUNCED_SHARE = 8,     /* Share of quota, budget and disk. */
+    ANNOUNCED_SHARE = 8,     /* Announcements may use 1/8 of quota, budget and disk. */
     RESERVED_SHARE = 8,      /* Share of a small disk that is left free as its reserve. */
     DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,

@@ -40,7 +40,7 @@ SJ_MUST_CHECK sj_status sj_spool_open(const sj_spool_options *options, sj_spool 
                                       sj_error *error);
 
 /* Appends one whole frame. Returns SJ_EFULL if the budget or the disk is full; then nothing was
- * appended. */
+ * appended. Returns SJ_EINVAL if `frame` is not one whole frame, SJ_EIO, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_spool_append(sj_spool *spool, sj_slice frame, sj_error *error);
 
 /* Returns the position at which the next frame will be appended. The position only grows, also
@@ -58,7 +58,8 @@ bool sj_spool_was_used(sj_spool *spool);
  * SJ_EFULL if the disk has no space to record a damaged frame; a later call tries again. */
 SJ_MUST_CHECK sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position);
 
-/* Marks the frame at `position` as stored by the collector. Any order is allowed. */
+/* Marks the frame at `position` as stored by the collector. Any order is allowed. Returns SJ_EINVAL
+ * if no frame was read at `position`, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position);
 
 /* Sets the frame at `position` aside (spool_aside.h), counts it and acknowledges it. `why` is the

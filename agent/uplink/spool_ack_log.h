@@ -25,8 +25,8 @@ SJ_MUST_CHECK sj_status sj_spool_ack_log_open(const char *path, sj_spool_ack_log
 /* Writes a new watermark, which survives kill -9 at once. Returns SJ_EIO if that fails. */
 SJ_MUST_CHECK sj_status sj_spool_ack_log_advance(sj_spool_ack_log *ledger, uint64_t watermark);
 
-/* Writes the watermark to the disk. It must succeed before frames below the watermark are
- * deleted. */
+/* Writes the watermark to the disk. It must succeed before frames below the watermark are deleted.
+ * Returns SJ_EIO if that fails. */
 SJ_MUST_CHECK sj_status sj_spool_ack_log_sync(sj_spool_ack_log *ledger);
 
 void sj_spool_ack_log_close(sj_spool_ack_log *ledger);

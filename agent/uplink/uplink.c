@@ -301,7 +301,7 @@ static void handle_recalled_verdict(sj_uplink *uplink, const slot *done, const S
     }
 }
 
-/* Rejects a frame that refers to something unknown. The reason tells lost announcements. */
+/* Rejects a frame that refers to something unknown. The reason names lost announcements, if any. */
 static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why)
 {
     char text[sizeof(uplink->status.message)];

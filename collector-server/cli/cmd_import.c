@@ -104,7 +104,7 @@ static void remove_part_and_end(int number)
     (void)raise(number); /* ends the process, because of SA_RESETHAND */
 }
 
-/* Has the signals that end a program delete the part first. An ignored signal stays ignored. */
+/* Makes the signals that end a program delete the part before. An ignored signal stays ignored. */
 static void handle_ending_signals(sigset_t *ending)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

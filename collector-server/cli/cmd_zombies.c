@@ -116,7 +116,7 @@ static sj_status tell_none(void *lists_all, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Prints what the list alone does not tell. */
+/* Prints which share of the heap was watched, and which processes were not. */
 static sj_status print_warnings(sqlite3 *database, bool *lists_all)
 {
     const sj_sql_binds none = {0};

@@ -441,8 +441,8 @@ static void print_all(replay *self)
     }
 }
 
-/* True if the session is still being recorded. Call this before reading the stored calls: calls
- * that are stored after both would be missed. */
+/* True if the session is still being recorded. Call this before the stored calls are read. In the
+ * other order, calls that are stored between the two would be missed. */
 static bool is_recorded(replay *self)
 {
     sqlite3_stmt *row = NULL;

@@ -34,7 +34,7 @@ typedef struct sj_session_highlights {
     sj_zombie_coverage coverage;
     sj_unrecorded_code unrecorded;
     uint64_t unwatched_processes; /* processes whose freed memory could not be watched */
-    char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* the reason for one of them */
+    char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* why one of these processes could not be watched */
 } sj_session_highlights;
 
 /* Reads the highlights. `arguments` is the program's command line, NULL-terminated; NULL: it was

@@ -9,14 +9,14 @@
 
 /* Sums over threads. If all members are 0, the sums are unknown. */
 typedef struct sj_thread_sums {
-    int64_t watched_ns; /* total length of the steps; its rest was waiting for something else */
+    int64_t watched_ns; /* total length of the steps, with the time of waiting for something else */
     int64_t cpu_ns;     /* time on a processor */
     int64_t ready_ns;   /* time waiting for a processor */
 } sj_thread_sums;
 
 /* Reads the sums over all threads of a session. `choice` limits the threads and times (NULL: no
- * limit). If only a part of a step is inside the chosen time, the same part of its counts counts.
- * Fails with SJ_EIO. Blocks on the database. */
+ * limit). If only a part of a step is inside the chosen time, the sums get the same part of its
+ * counts. Fails with SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_thread_sums_read(sqlite3 *database, int64_t session_id,
                                             const sj_call_choice *choice, sj_thread_sums *sums,
                                             sj_error *error);

@@ -22,7 +22,7 @@ typedef struct sj_path_values {
 typedef struct sj_tree_values sj_tree_values;
 
 /* Reads every call of the session. Omits calls whose call path was folded. Makes at most 65,536
- * groups: then omits calls that belong to none of them. Fails with SJ_ENOMEM or SJ_EIO. Blocks on
+ * groups, and omits calls that belong to none of them. Fails with SJ_ENOMEM or SJ_EIO. Blocks on
  * the database. */
 SJ_MUST_CHECK sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id,
                                             sj_tree_values **values, sj_error *error);

@@ -14,7 +14,8 @@
 
 enum {
     LEAST_PERCENT = 50,
-    /* A file that can be recorded is preferred, unless it has less than this share of the rest. */
+    /* A file that can be recorded is preferred if it has at least this share (1 / 4) of the time in
+     * unrecorded code. */
     LEAST_SHARE_OF_REST = 4,
     PATHS_MOST = 256,
     NAME_COLUMNS = 60

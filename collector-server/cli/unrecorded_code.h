@@ -11,7 +11,8 @@
 enum { SJ_UNRECORDED_NAME_BYTES = 128, SJ_UNRECORDED_COMMAND_BYTES = 1024 };
 
 typedef struct sj_unrecorded_code {
-    int percent; /* its share of the sampled CPU time; 0: most time passed in recorded code */
+    /* share of the sampled CPU time in this code; 0: most time passed in recorded code */
+    int percent;
     char place[SJ_UNRECORDED_NAME_BYTES]; /* the file's name, or "generated code" */
     /* the complete command that records this code; "": there is none, or it cannot be shown */
     char command[SJ_UNRECORDED_COMMAND_BYTES];

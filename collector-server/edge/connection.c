@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A function that may end a connection returns false if it did; its caller must not use the
- * connection any more. A connection is not read while it has `pending` unanswered messages,
- * holds a message that `handle` did not accept, or its byte account is used up. Bytes that were
- * read but cannot be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
+ * A function that may end a connection returns false if it did; then its caller must not use the
+ * connection any more. A connection is not read while it has `pending` unanswered messages, holds a
+ * message that `handle` did not accept, or its byte account is used up. Bytes that were read but
+ * cannot be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
 #include "collector-server/edge/edge_internal.h"
 
 #include <stdlib.h>

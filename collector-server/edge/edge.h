@@ -119,7 +119,7 @@ typedef struct sj_edge_counters {
     size_t reading_bytes;
 } sj_edge_counters;
 
-/* Returns the counters, which are updated four times a second. Thread-safe. */
+/* Copies the counters, which are updated four times a second. Thread-safe. */
 void sj_edge_get_counters(sj_edge *edge, sj_edge_counters *counters);
 
 #endif

@@ -110,7 +110,7 @@ void sj_connection_arm(sj_edge *edge, sj_connection *connection);
 bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection);
 
 /* True if a time limit of the connection has passed. While the edge does not read the connection,
- * starts the limits of the message that is being read again. */
+ * its time does not count: restarts the limits of a partly read message. */
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_add and sj_strangers_remove maintain the lists. Each list has the order in which

@@ -42,11 +42,10 @@ typedef sj_status (*sj_call_event_receiver)(void *context, const sj_call_event *
  * with untrusted times.
  *
  * If the end of a call is unknown, its end event has the end of its nearest caller whose end is
- * known. If the next call that is not inside it begins earlier, the event has that time. If both
- * are unknown, the call has no end event.
+ * known. If the next call that is not inside it begins earlier, the event has the begin of that
+ * call. If both are unknown, the call has no end event.
  *
- * Fails
- * with SJ_EIO, SJ_ENOMEM, or the status of `receive`. Blocks on the database. */
+ * Fails with SJ_EIO, SJ_ENOMEM, or the status of `receive`. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
                                             sj_call_event_receiver receive, void *context,
                                             sj_error *error);

@@ -33,8 +33,7 @@ SJ_MUST_CHECK sj_status sj_api_token_revoke(sqlite3 *database, const char *name,
 typedef struct sj_token_reader sj_token_reader;
 
 /* Creates a reader, which the caller closes. Takes ownership of the connection `database`, also on
- * failure. Returns SJ_EIO if
- * the table cannot be read, or SJ_ENOMEM. */
+ * failure. Returns SJ_EIO if the table cannot be read, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_token_reader_open(sqlite3 *database, sj_token_reader **reader,
                                              sj_error *error);
 void sj_token_reader_close(sj_token_reader *reader);

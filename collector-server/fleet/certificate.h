@@ -9,12 +9,11 @@
 
 enum { SJ_PEM_MAX_BYTES = 16 * 1024, SJ_MOMENT_BYTES = 20 };
 
-/* Reads `<directory>/certificate.pem` and `key.pem` into buffers of SJ_PEM_MAX_BYTES. Creates
- * the directory if it does not exist, and both files (P-256, valid for ten years, mode 0600) if
- * neither exists. Blocking. Returns SJ_EIO if a
- * file cannot be read or written, or if only one exists. Returns SJ_EPERM if the directory or a
- * file belongs to a user other than this one and root. Also returns SJ_EPERM if group or others
- * can write to one of them, or if others can read the key. */
+/* Reads `<directory>/certificate.pem` and `key.pem` into buffers of SJ_PEM_MAX_BYTES. Creates the
+ * directory if it does not exist, and both files (P-256, valid for ten years, mode 0600) if neither
+ * exists. Blocking. Returns SJ_EIO if a file cannot be read or written, or if only one exists.
+ * Returns SJ_EPERM if the directory or a file belongs to a user other than this one and root. Also
+ * returns SJ_EPERM if group or others can write to one of them, or if others can read the key. */
 SJ_MUST_CHECK sj_status sj_certificate_load(const char *directory, char *certificate, char *key,
                                             sj_error *error);
 

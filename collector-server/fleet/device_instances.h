@@ -30,9 +30,9 @@ typedef struct sj_instance_verdict {
 sj_device_instances *sj_device_instances_new(void);
 void sj_device_instances_free(sj_device_instances *instances);
 
-/* Notes that process `instance` polls for `device_id`. `instance` is the
- * process's random number. It is 0 if the daemon sends none: then its polls never prove a copy.
- * `now_ms` is from a monotonic clock. Returns all false if out of memory. */
+/* Notes that process `instance` polls for `device_id`. `instance` is the process's random number.
+ * It is 0 if the daemon sends none: then its polls never prove a copy. `now_ms` is from a monotonic
+ * clock. Returns all false if out of memory. */
 sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int64_t device_id,
                                              int64_t instance, uint64_t now_ms);
 

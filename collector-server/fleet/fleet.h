@@ -22,7 +22,8 @@ void sj_fleet_close(sj_fleet *fleet);
 sqlite3 *sj_fleet_database(const sj_fleet *fleet);
 
 /* Creates an enrolment token that one device may use within `hours`. If `for_device` is 0, the
- * token is for a new device; else only for that device, which may already be enrolled. */
+ * token is for a new device; else only for that device, which may already be enrolled. Returns
+ * SJ_EIO if the system gives no random bytes, or an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_fleet_invite(sj_fleet *fleet, unsigned hours, int64_t for_device,
                                         char token[SJ_SECRET_TEXT_BYTES], sj_error *error);
 

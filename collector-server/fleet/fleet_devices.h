@@ -35,7 +35,8 @@ SJ_MUST_CHECK sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, s
 void sj_fleet_set_deinit(sj_fleet_set *set);
 
 /* Sets tags on behalf of the collector. `changes` maps keys to texts. A null hides the tag, even if
- * the device sets it. The caller must check `changes` before, by sj_command_kind_check. */
+ * the device sets it. The caller must check `changes` before, by sj_command_kind_check. Returns an
+ * error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes,
                                      sj_error *error);
 

@@ -14,11 +14,12 @@ int64_t sj_fleet_now_ns(void);
 /* Writes SQLite's last error to `error`, and returns its status. */
 sj_status sj_fleet_failed(const sj_fleet *fleet, sj_error *error);
 
-/* Compiles a statement. The caller passes it to one of the next two functions; they finalise it. */
+/* Compiles a statement. The caller passes it to one of the next two functions; they finalise it.
+ * Returns an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_fleet_prepare(const sj_fleet *fleet, const char *sql,
                                          sqlite3_stmt **statement, sj_error *error);
 
-/* Runs a statement and ignores its rows. */
+/* Runs a statement and ignores its rows. Returns an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_fleet_finish_statement(const sj_fleet *fleet, sqlite3_stmt *statement,
                                                   sj_error *error);
 

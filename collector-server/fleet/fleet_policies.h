@@ -21,8 +21,8 @@ SJ_MUST_CHECK sj_status sj_fleet_rule_put(sj_fleet *fleet, const sj_fleet_rule *
 
 /* Queues a command with the device's rules if the device does not have them and no such command is
  * under way. `has` is the digest of the rules that the device reports now; NULL: as it last
- * reported. `*command_id`
- * is 0 if no command is needed. */
+ * reported. `*command_id` is 0 if no command is needed. Returns SJ_ELIMIT if the rules are too long
+ * for a command, SJ_ENOMEM, or an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_fleet_policies_sync(sj_fleet *fleet, int64_t device_id, const char *has,
                                                const char *requested_by, uint32_t timeout_ms,
                                                int64_t *command_id, sj_error *error);

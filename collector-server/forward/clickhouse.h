@@ -63,7 +63,8 @@ SJ_MUST_CHECK sj_status sj_clickhouse_count_shards(sj_forward_target *target, ui
 
 /* Writes one line: which server answered, for how many labs and sessions, and which tables some
  * labs do not send. `answered` is the result of sj_clickhouse_count_shards before the questions. If
- * shards did not answer then, or do not answer now, the line also says how many. */
+ * shards did not answer then, or do not answer now, the line also says how many. Returns SJ_EIO if
+ * the server does not answer like ClickHouse. Other errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered,
                                               char *line, size_t capacity, sj_error *error);
 

@@ -34,7 +34,7 @@ typedef struct sj_clickhouse_question {
     int64_t timeout_ms; /* 0: no limit while bytes arrive */
 } sj_clickhouse_question;
 
-/* `open` and `close` of sj_forward_target_kind. */
+/* Implement `open`, with its errors, and `close` of sj_forward_target_kind. */
 SJ_MUST_CHECK sj_status sj_clickhouse_open(const sj_forward_options *options,
                                            sj_forward_target **target, sj_error *error);
 void sj_clickhouse_close(sj_forward_target *target);

@@ -29,7 +29,8 @@ SJ_MUST_CHECK sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_
 SJ_MUST_CHECK sj_status sj_cluster_mirror_need(sj_cluster_mirror *mirror, const char *set,
                                                sj_error *error);
 
-/* Runs a statement in the cluster, not in the mirror, as sj_cluster_ask does. */
+/* Runs a statement in the cluster, not in the mirror, as sj_cluster_ask does. Returns the same
+ * errors. */
 SJ_MUST_CHECK sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
                                               const sj_cluster_limits *limits, sqlite3 **reply,
                                               bool *is_cut, sj_error *error);

@@ -37,7 +37,7 @@ SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sq
                                        bool *is_cut, sj_error *error);
 
 /* As sj_cluster_ask, but writes the rows to a new table temp.answer of `database`. Replaces an
- * older table of this name. */
+ * older table of this name. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
                                             const sj_cluster_limits *limits, sqlite3 *database,
                                             bool *is_cut, sj_error *error);

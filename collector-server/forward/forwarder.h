@@ -34,13 +34,14 @@ SJ_MUST_CHECK sj_status sj_forwarder_open(const char *database, const sj_forward
 SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent,
                                            sj_error *error);
 
-/* Counts the sessions. Does not connect to the cluster. */
+/* Counts the sessions. Does not connect to the cluster. Returns SJ_ECORRUPT if the lab has no id,
+ * or an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,
                                              sj_error *error);
 
 /* Writes the tables that were omitted when a session was last sent, as a JSON array; "" if none
  * were omitted. If options->tables then changes, all sessions are owed again. Does not connect to
- * the cluster. */
+ * the cluster. Returns an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
                                               sj_error *error);
 

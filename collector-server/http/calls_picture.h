@@ -7,8 +7,8 @@
  * A call narrower than a pixel joins the bar of the previous narrow call of its row, if both begin
  * in the same pixel. A bar has the count of its calls and all their flags. So a stream has at most
  * `width` bars for each row, plus one for each wide call. A stream has at most 30,000 bars, and all
- * streams of a picture have 90,000 together; `truncated` says that bars are missing.
- * Not thread-safe. */
+ * streams of a picture together have at most 90,000; `truncated` says that bars are missing. Not
+ * thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CALLS_PICTURE_H
 #define SJ_COLLECTOR_SERVER_HTTP_CALLS_PICTURE_H
 

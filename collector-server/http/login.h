@@ -50,8 +50,8 @@ SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
 /* Finds who sends a request. If `is_remote` (the server listens beyond the loopback), the token may
  * be a password. Else passwords are ignored, because browsers send them by themselves, and the
- * loopback has no TLS. Revoked and expired
- * tokens are unknown at once. The time does not depend on how much of a wrong token is correct. */
+ * loopback has no TLS. Revoked and expired tokens are unknown at once. The time does not depend on
+ * how much of a wrong token is correct. */
 void sj_login_identify(const sj_login *login, bool is_remote, struct MHD_Connection *connection,
                        sj_visitor *visitor);
 

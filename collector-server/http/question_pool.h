@@ -25,8 +25,8 @@ extern const sj_question_limits sj_question_default_limits;
 typedef struct sj_question_pool sj_question_pool;
 
 /* Creates a pool for the database at `path`. Processes start when they are needed. main() must
- * begin with sj_question_worker_main. Returns SJ_ENOMEM; SJ_EPERM if a pool
- * started this process as a worker, so that its main() cannot have begun that way. */
+ * begin with sj_question_worker_main. Returns SJ_ENOMEM; SJ_EPERM if a pool started this process as
+ * a worker, so that its main() cannot have begun that way. */
 SJ_MUST_CHECK sj_status sj_question_pool_new(const char *path, const sj_question_limits *limits,
                                              sj_question_pool **pool, sj_error *error);
 

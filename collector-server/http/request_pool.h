@@ -43,8 +43,8 @@ void sj_request_pool_stop(sj_request_pool *pool);
 void sj_request_pool_free(sj_request_pool *pool);
 
 /* True if the client still waits for the answer to `request`, an sj_request, and the pool is not
- * stopping. Cheap enough for a call every
- * millisecond. Call it on the thread that makes the answer. */
+ * stopping. Cheap enough for a call every millisecond. Call it on the thread that makes the answer.
+ */
 bool sj_request_is_wanted(void *request);
 
 #endif

@@ -412,7 +412,8 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    mallopt(M_ARENA_MAX, 1); /* one heap, because the answer threads would have one each */
+    /* one heap, because otherwise each thread of the request pool would have its own */
+    mallopt(M_ARENA_MAX, 1);
     SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
                                 &context->questions, error));
     SJ_TRY(sj_request_pool_start(&context->requests, error));

@@ -131,7 +131,8 @@ static sj_status dup_text(sj_slice text, char **copy)
     return SJ_OK;
 }
 
-/* Finds a module that is known, or the turn of its hash under which it is to be added. */
+/* Finds a known module. Modules of the same hash have turns 1, 2, ... in the map. For an unknown
+ * module, `*turn` is the first unused turn of its hash. */
 static bool is_known(const sj_import_log *log, const char *name, uint64_t hash, uint32_t *turn,
                      uint32_t *module)
 {

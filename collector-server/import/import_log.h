@@ -19,7 +19,8 @@
 enum {
     SJ_IMPORT_MOST_THREADS = 16 * 1024,
     SJ_IMPORT_MOST_FUNCTIONS = 4 * 1024 * 1024,
-    SJ_IMPORT_MOST_MODULES = 2048,  /* the time to store them grows with their square */
+    /* the time to store them grows with the square of their number */
+    SJ_IMPORT_MOST_MODULES = 2048,
     SJ_IMPORT_MOST_PATHS = 1 << 20, /* call paths of samples, as in one profile */
     SJ_IMPORT_TEXT_BYTES = 64 * 1024,
     SJ_IMPORT_NOTES = 16
@@ -94,7 +95,7 @@ typedef struct sj_import_log {
     uint64_t samples;         /* sum over all paths */
     uint64_t weight;          /* sum over all paths */
     uint64_t unmatched_exits; /* exits without an open call, which are left out */
-    uint64_t late_records;    /* entries and exits that were given the later time before them */
+    uint64_t late_records;    /* entries and exits that got the later time of the one before them */
 } sj_import_log;
 
 /* Opens a log whose temporary file is in the folder of the file `beside`. Returns SJ_EIO if that

@@ -18,8 +18,8 @@ typedef struct sj_importer {
     /* Reads a whole file into a log. Notes what the file lacks. Fails with the offset of the byte
      * that is wrong (sj_source_fail). NULL: the format is a folder. */
     sj_status (*read)(sj_source *source, sj_import_log *log);
-    /* Reads a folder into a log, and sets a session id that depends on its files. NULL: the format
-     * is one file. */
+    /* Reads a folder into a log, and sets a session id that depends on the folder's files. NULL:
+     * the format is one file. */
     sj_status (*read_folder)(const char *folder, sj_import_log *log, sj_session_id *session,
                              sj_error *error);
 } sj_importer;

@@ -82,7 +82,8 @@ static sj_status explain(const sj_source *source, sj_status status)
     if (source->error->text[0] != '\0') {
         return status;
     }
-    if (status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM) { /* not of the file */
+    /* the file is not the cause */
+    if (status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM) {
         return sj_fail(source->error, status, "cannot import %s: %s", source->path,
                        sj_status_text(status));
     }

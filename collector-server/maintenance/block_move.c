@@ -99,8 +99,8 @@ static sj_status step_once(sqlite3 *database, sqlite3_stmt *statement, sj_error 
     return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
 }
 
-/* Fails if the session is being recorded or removed, or lacks its sums, because these need its
- * blocks. */
+/* Fails if the session is being recorded or removed. Also fails if sums lack some of its blocks,
+ * because the store then reads the blocks. */
 static sj_status check_movable(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     sqlite3_stmt *row = NULL;

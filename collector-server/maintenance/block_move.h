@@ -28,7 +28,7 @@ SJ_MUST_CHECK sj_status sj_blocks_return(sqlite3 *database, int64_t session_id,
                                          sj_blocks_moved *moved, sj_error *error);
 
 /* Deletes files of moved blocks that no block refers to any more. If a file cannot be deleted now,
- * the next call tries again. */
+ * the next call tries again. Returns an error of the database (sj_database_status). */
 SJ_MUST_CHECK sj_status sj_block_files_sweep(sqlite3 *database, sj_error *error);
 
 #endif

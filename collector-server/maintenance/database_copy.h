@@ -19,9 +19,9 @@ typedef struct sj_copied {
  * if they write all the time.
  *
  * The copy gets its name when it is complete and synced. It has no log, so it can be read in a
- * read-only folder. Its rows contain the bytes of moved blocks (block_move.h). If some cannot be
- * read, they keep referring to their files, copied->missing_blocks counts them, and the result is
- * still SJ_OK.
+ * read-only folder. Its rows contain the bytes of moved blocks (block_move.h). A moved block that
+ * cannot be read keeps referring to its file. copied->missing_blocks counts such blocks, and the
+ * result is still SJ_OK.
  *
  * Returns SJ_EEXIST if there is a file `to`, or one that SQLite would use as its log. Returns
  * SJ_ENOTFOUND if `from` is missing, and SJ_ECORRUPT if it is not a Sojourn database. Returns

@@ -15,8 +15,8 @@
  * - SJ_NO_CALL.
  * - A row of the block.
  * - SJ_CALL_OF_FRAME + depth: the call that was open at this depth at the start of the block.
- * - SJ_CALL_BELOW_FRAME + depth: a call that was open at the start of the block: the innermost with
- *   a smaller depth whose stack frame had not ended by a tail call. */
+ * - SJ_CALL_BELOW_FRAME + depth: of the calls that were open at the start of the block with a
+ *   smaller depth, the innermost whose stack frame had not ended by a tail call. */
 typedef uint32_t sj_row_call;
 #define SJ_NO_CALL UINT32_MAX
 #define SJ_CALL_OF_FRAME (UINT32_C(1) << 31)

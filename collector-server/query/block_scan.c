@@ -675,8 +675,7 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     return result;
 }
 
-/* Finds the frame at `depth` in the stack block `number`, or in a stack block that this one refers
- * to. */
+/* Finds the frame at `depth` in the DEEP_FRAMES block `number`, or in one that it refers to. */
 static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
                            sj_stack_frame *frame)
 {

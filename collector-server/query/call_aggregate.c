@@ -135,7 +135,7 @@ static void end_carried(aggregate_cursor *cursor, uint32_t depth)
     }
 }
 
-/* True if a carried call is open at the start of the block. A call at a depth in stack blocks
+/* True if a carried call is open at the start of the block. A call at a depth in DEEP_FRAMES blocks
  * counts as open, because its number is not known there. */
 static bool still_open(const sj_block_sums *part, const sj_open_sum *call)
 {

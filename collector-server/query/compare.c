@@ -1,5 +1,5 @@
-/* Design notes. The rows form a tree of symbol keys below row 0: of call paths, or of depth one for
- * functions. Each row has SJ_MEASURES values per sample. */
+/* Design notes. A row has a symbol key, and SJ_MEASURES values per sample. Row 0 is the sum of all
+ * rows. The other rows form a tree of call paths, or a list of functions. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>

@@ -28,16 +28,16 @@ json_t *sj_rows_plain_value(sqlite3_stmt *statement, int column);
  * row in `*rows`. Values are converted like sj_rows_plain_value, except integers: columns `id`,
  * `..._id` and `..._realtime_ns` become decimal strings, columns `is_...` become booleans, others
  * become numbers. Reads at most `limit` rows. Sets `*truncated` (NULL is allowed) if there are
- * more. */
+ * more. Returns an error of sj_rows_prepare. */
 SJ_MUST_CHECK sj_status sj_rows_read(sqlite3_stmt *statement, size_t limit, json_t **rows,
                                      bool *truncated, sj_error *error);
 
-/* Like sj_rows_read, but stores {"items": [...], "truncated": bool}. */
+/* Like sj_rows_read, but stores {"items": [...], "truncated": bool}. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_rows_list(sqlite3_stmt *statement, size_t limit, json_t **list,
                                      sj_error *error);
 
 /* Compiles `sql`, binds ?1 to the session's id and ?2 to `limit` + 1, and runs it like
- * sj_rows_list. Stores the list as the member `name` of `body`. */
+ * sj_rows_list. Stores the list as the member `name` of `body`. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_rows_list_of_session(sqlite3 *database, const char *sql, int64_t session,
                                                 size_t limit, json_t *body, const char *name,
                                                 sj_error *error);

@@ -132,7 +132,7 @@ static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, siz
 }
 
 /* Adds the calls that were open before the block, for open_before, or at its end, for open_now.
- * `deep` are the frames from stack blocks. */
+ * `deep` are the frames from DEEP_FRAMES blocks. */
 static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
 {
     sj_stack_walk walk = {0};

@@ -23,7 +23,8 @@ typedef struct open_paths_cursor {
     sqlite3_stmt *open_calls;
     sqlite3_stmt *root;
     sqlite3_stmt *child;
-    path_step *way; /* the path of the latest open call and the paths above, outermost first */
+    /* the path of the latest open call after the paths of its callers, outermost first */
+    path_step *way;
     size_t way_count, way_capacity;
     int64_t *paths; /* the path_id of each open call, sorted; 0: none */
     size_t count, capacity;

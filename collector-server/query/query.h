@@ -52,7 +52,7 @@ SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cach
 SJ_MUST_CHECK sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums,
                                              sqlite3 **database, sj_error *error);
 
-/* Calls sj_query_open_reader without a cache. */
+/* Calls sj_query_open_reader without a cache. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **database,
                                                 sj_error *error);
 

@@ -495,7 +495,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Returns the value of a cost column to SQLite; NULL if the cost was not measured. */
+/* Makes the value of a cost column the SQL result; NULL if the cost was not measured. */
 static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
 {
     static const uint8_t places[] = {

@@ -41,7 +41,7 @@ SJ_MUST_CHECK sj_status sj_block_files_get(sj_block_files *files, const char *st
                                            sj_slice data, sj_slice *bytes, sj_error *error);
 
 /* Calls sj_block_files_get with two columns of the current row of a statement. `storage` and `data`
- * are their numbers. */
+ * are their numbers. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_block_files_get_columns(sj_block_files *files, sqlite3_stmt *row,
                                                    int storage, int data, sj_slice *bytes,
                                                    sj_error *error);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only functions with lower numbers have untimed calls (SJ_SHORT_FUNCTIONS in abi/record.h). */
+/* Only functions with numbers below this have untimed calls (SJ_SHORT_FUNCTIONS in abi/record.h).
+ */
 enum { COUNTED_FUNCTIONS = 1 << 16 };
 
 typedef struct open_call {
@@ -160,8 +161,8 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
         } else if (estimates->count != 0) {
-            /* An exit without an open call is ignored: the start of its call is only in a STACK
-             * block. */
+            /* An exit without an open call is ignored: the start of its call is only in a
+             * DEEP_FRAMES block. */
             end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }

@@ -14,8 +14,8 @@
 
 enum { FIRST_GRAPH_BYTES = 64 << 10, BUSY_SHARE = 10 };
 
-/* Returns the bucket of an id. Ids are random. Forged ids that are not random cost
- * time, but only while their sessions are in use. */
+/* Returns the bucket of an id. Ids are random. Forged ids that are not random cost time, but only
+ * while their sessions are in use. */
 static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
 {
     uint64_t halves[2];

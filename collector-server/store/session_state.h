@@ -158,7 +158,8 @@ size_t sj_session_state_bytes(const sj_session_state *state);
 SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
                                               sj_error *error);
 
-/* Reads the modules again, and replaces the modules in `state`. */
+/* Reads the modules again, and replaces the modules in `state`. Returns SJ_ENOMEM, or an error of
+ * the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state,
                                                 sj_error *error);
 
@@ -168,14 +169,14 @@ bool sj_session_function_id(const sj_session_state *state, uint32_t function, in
 /* Returns a known stream, or NULL. */
 sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number);
 
-/* Finds or creates a stream, with its row and its state. The pointer is valid until the next
- * call. */
+/* Finds or creates a stream, with its row and its state. The pointer is valid until the next call.
+ * Returns SJ_ENOMEM, or an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state,
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
 
-/* Drops the streams whose rows a ROLLBACK TO removed, because the next new streams of any
- * session get their ids. */
+/* Drops the streams whose rows a ROLLBACK TO removed, because the next new streams of any session
+ * get their ids. Returns an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 
@@ -190,7 +191,8 @@ void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, co
 
 /* Writes everything that changed: call paths, functions, edges, streams and the session's totals
  * (aggregates.c). Afterwards the rows count every block. Does nothing if the session has been
- * removed. */
+ * removed. Returns SJ_ECORRUPT if a path has a function without a module, SJ_ENOMEM, or an error of
+ * the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
@@ -202,13 +204,15 @@ SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_ses
 
 /* sj_session_load_slow_calls reads the longest calls back into the graph.
  * sj_session_flush_slow_calls writes the calls of functions whose longest calls changed
- * (slowest_calls_rows.c). */
+ * (slowest_calls_rows.c). Both return SJ_ECORRUPT if a call has an unknown function or stream,
+ * SJ_ENOMEM, or an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
                                                    sj_error *error);
 SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,
                                                     sj_error *error);
 
-/* Recomputes the coarser timeline steps of a stream whose finer steps changed (timeline.c). */
+/* Recomputes the coarser timeline steps of a stream whose finer steps changed (timeline.c). Returns
+ * an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream,
                                                   sj_error *error);
 

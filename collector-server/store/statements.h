@@ -1,5 +1,8 @@
 /* The writer's SQL: each statement of schema/queries/store is prepared once. Run it with its
- * generated functions, at the end of this file. */
+ * generated functions, at the end of this file.
+ *
+ * An "error of the database" is SJ_ECORRUPT if a row violates a constraint, else the result of
+ * sj_database_status. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
 #define SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
 
@@ -25,16 +28,16 @@ SJ_MUST_CHECK sj_status sj_statements_prepare(sj_statements *statements, sqlite3
                                               sj_error *error);
 void sj_statements_finalize(sj_statements *statements);
 
-/* Resets a statement and binds its parameters. Returns SJ_ENOMEM or SJ_EIO. */
+/* Resets a statement and binds its parameters. Returns an error of the database. */
 SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which,
                                     sj_sql_binds binds, sj_error *error);
 
 /* Steps to the next row. Returns SJ_OK if there is a row. Otherwise resets the statement and
- * returns SJ_ENOTFOUND after the last row, SJ_ECORRUPT if a constraint is violated, or another
- * error. */
+ * returns SJ_ENOTFOUND after the last row, or an error of the database. */
 SJ_MUST_CHECK sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error);
 
-/* Binds as sj_sql_bind does, and runs a statement that returns no rows. */
+/* Binds as sj_sql_bind does, and runs a statement that returns no rows. Returns an error of the
+ * database. */
 SJ_MUST_CHECK sj_status sj_sql_run(sj_statements *statements, sj_statement which,
                                    sj_sql_binds binds, sj_error *error);
 

@@ -93,12 +93,13 @@ SJ_MUST_CHECK sj_status sj_store_explain(sj_status status, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
 
 /* Notes in the session's row that a frame of the session came, at most once per 10 s. Call it in a
- * batch. */
+ * batch. Returns an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
                                               sj_error *error);
 
 /* Ends sessions that sent no frame for `lost_after_ms` as "lost contact", in a transaction of its
- * own. Checks at most once a minute. Does nothing in a batch. */
+ * own. Checks at most once a minute. Does nothing in a batch. Returns SJ_ENOMEM, or an error of the
+ * database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_end_silent(sj_store *store, sj_error *error);
 
 /* Returns CLOCK_REALTIME in nanoseconds. */
@@ -129,10 +130,12 @@ bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *stat
 /* Drops graphs, and then sessions, that were used longest ago, until the others fit into the
  * memory. Before it drops a session, writes its unwritten aggregates. Keeps the session used last,
  * and sessions whose aggregates the next commit writes. Call it in a batch, too, because one batch
- * may load more sessions than memory can hold. */
+ * may load more sessions than memory can hold. Returns the errors of
+ * sj_store_write_or_quarantine. */
 SJ_MUST_CHECK sj_status sj_store_trim_sessions(sj_store *store, sj_error *error);
 
-/* Returns at least `size` bytes, valid until the next call. */
+/* Returns at least `size` bytes, valid until the next call. Returns SJ_ENOMEM, or SJ_ELIMIT beyond
+ * 4 GiB. */
 SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes);
 
 /* Returns the arena as an allocator for protobuf-c. A message that needs more memory than the arena
@@ -146,7 +149,7 @@ SJ_MUST_CHECK sj_status sj_store_compare_block(sj_store *store, int64_t stored_b
                                                sj_slice bytes, sj_error *error);
 
 /* Stores a block in quarantine, because its events contradict stored ones. Stores nothing if too
- * many blocks are in quarantine. */
+ * many blocks are in quarantine. Returns an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_quarantine(sj_store *store, const sj_session_state *state,
                                             const sj_block_header *header, sj_slice bytes,
                                             const char *reason, sj_error *error);
@@ -183,14 +186,15 @@ static inline bool sj_store_is_own_fault(sj_status status)
 SJ_MUST_CHECK sj_status sj_store_write_or_quarantine(sj_store *store, sj_session_state *state,
                                                      sj_error *error);
 
-/* Writes the aggregates of one session now. */
+/* Writes the aggregates of one session now. Returns the errors of sj_store_rebuild_aggregates,
+ * except SJ_ENOTFOUND, and of sj_session_flush. */
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
                                                sj_error *error);
 
 /* Writes the aggregates of the sessions that have ended or whose delay has passed, as part of a
  * commit. For the other sessions, notes the first block that their rows do not count. With `all`,
  * every session is due. Writes about 1,500 call paths at most, or 64 sessions with `all`; ended
- * sessions do not count. */
+ * sessions do not count. Returns the errors of sj_store_write_or_quarantine. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
 /* Drops the cached state sessions[place]. */
@@ -223,7 +227,8 @@ SJ_MUST_CHECK sj_status sj_store_recover_next(sj_store *store, sj_error *error);
 
 /* Loads the states of up to 64 sessions with deferred aggregates, because the process that stored
  * their blocks may be gone. Marks states that were not cached yet as borrowed. The caller drops
- * borrowed states once their aggregates are written, because their writer may still be running. */
+ * borrowed states once their aggregates are written, because their writer may still be running.
+ * Returns SJ_ENOMEM, or an error of the database. Quarantines a session that cannot be loaded. */
 SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
 
 /* Writes the aggregates of some sessions that were deferred before the store was opened, in a
@@ -231,13 +236,14 @@ SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
  * failed. */
 bool sj_store_recover_some(sj_store *store, bool is_idle);
 
-/* Writes the values of a block's calls (values.c). */
+/* Writes the values of a block's calls (values.c). Returns SJ_ECORRUPT if a cost belongs to no
+ * function, SJ_ENOMEM, or an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state,
                                             int64_t stream_id, const sj_block *block,
                                             sj_error *error);
 
 /* Shortens and stores the outline of a block that a call graph has just replayed. Does nothing if
- * the block needs no outline. */
+ * the block needs no outline. Returns an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, int64_t stream_id,
                                              const sj_block_header *header, size_t block_bytes,
                                              const sj_block_summary *summary, sj_error *error);
@@ -253,7 +259,9 @@ SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_
 SJ_MUST_CHECK sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_node *nodes,
                                              size_t count);
 
-/* Writes the calls of the block that are open at the end of its stream. */
+/* Writes the calls of the block that are open at the end of its stream. Returns SJ_ENOTFOUND if a
+ * function belongs to no module that was sent. Other errors are those of sj_store_walk_block, and
+ * of the database. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
@@ -276,11 +284,11 @@ SJ_MUST_CHECK sj_status sj_store_end_streams(sj_store *store, const sj_session_s
 
 /* sj_store_note_timeline adds a block, which a call graph has just replayed, to the steps of its
  * stream. sj_store_note_timeline_paths writes the paths that the steps begin with, if they were not
- * known before. The paths are those of `summary` (timeline.c). */
+ * known before. The paths are those of `summary` (timeline.c). Both return an error of the database
+ * (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
                                                int64_t stream_id, const sj_block *block,
                                                const sj_block_summary *summary, sj_error *error);
-
 SJ_MUST_CHECK sj_status sj_store_note_timeline_paths(sj_store *store, const sj_session_state *state,
                                                      int64_t stream_id, const sj_block *block,
                                                      const sj_block_summary *summary,
@@ -293,6 +301,8 @@ typedef struct sj_stack_context {
     int64_t stream_id;       /* 0: the stream is not stored yet */
 } sj_stack_context;
 
+/* Returns SJ_ENOTFOUND if a frame is missing, or SJ_ECORRUPT if a block cannot be decoded. Other
+ * errors are those of sj_block_files_get, and of the database (statements.h). */
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
                                 uint32_t count, sj_stack_frame *frames);
 
@@ -305,8 +315,8 @@ typedef struct sj_zombie_row {
     const char *kind;
 } sj_zombie_row;
 
-/* Stores a report of the monitor "zombies". `payload` is a JSON object. A key that is missing or
- * of another type counts as 0 or "". */
+/* Stores a report of the monitor "zombies". `payload` is a JSON object. A key that is missing or of
+ * another type counts as 0 or "". Returns SJ_ENOMEM, or an error of the database (statements.h). */
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
 

@@ -46,7 +46,8 @@ SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options
  * the session has profiles, which came as aggregates. Returns SJ_EIO, SJ_ENOMEM or SJ_EFULL. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 
-/* Does what sj_store_rebuild does, but in a transaction that the caller began and ends. */
+/* Does what sj_store_rebuild does, but in a transaction that the caller began and ends. Returns the
+ * same errors. */
 SJ_MUST_CHECK sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id,
                                                   sj_error *error);
 

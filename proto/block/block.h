@@ -48,10 +48,10 @@ enum {
     SJ_FUNCTION_ID_BITS = 30,
     SJ_FUNCTION_ID_MAX = (1 << SJ_FUNCTION_ID_BITS) - 1, /* function id 0 is invalid */
     SJ_BLOCK_STEP_BITS = 14, /* a stream's events are numbered in steps of 2^14 */
-    /* that one block can touch */
+    /* steps that one block can touch */
     SJ_BLOCK_MAX_STEPS = (SJ_BLOCK_MAX_EVENTS >> SJ_BLOCK_STEP_BITS) + 1,
     SJ_BLOCK_MAX_INLINE_FRAMES = 4096,
-    /* in one DEEP_FRAMES block; deeper stacks need several */
+    /* frames in one DEEP_FRAMES block; deeper stacks need several */
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024,
     SJ_BLOCK_MAX_GAPS = 16 * 1024,
     SJ_BLOCK_MAX_VALUES = 16 * 1024,
@@ -64,7 +64,8 @@ typedef enum sj_block_kind {
     /* The outermost frames of a deep stack, stored once and referenced by later blocks. It has no
      * events. `first_event` is the block's number in its stream, from 1: other blocks name it in
      * `stack_reference`. `stack_frames` is the depth of its first frame, `open_depth` the depth
-     * after its last one. `stack_reference` is the DEEP_FRAMES block with the frames below.
+     * after its last one. `stack_reference` is the DEEP_FRAMES block with the callers of its first
+     * frame.
      *
      * The callee times of the frames stay correct: between a referenced frame and the innermost
      * one, at least one more frame has been open since the block was stored. The header of the
@@ -105,7 +106,7 @@ typedef struct sj_stack_frame {
     uint64_t child_ticks; /* total duration of the direct callees that have ended */
     /* stack pointer at entry (48 bits); recovery of a killed recording continues with it */
     uint64_t stack;
-    uint64_t jumped_ticks; /* when it ended by a tail call to the frame above; 0: it has not */
+    uint64_t jumped_ticks; /* when it ended by a tail call to its callee; 0: it has not */
     uint32_t function;     /* session-wide function id */
     uint32_t flags;        /* sj_call_flag */
 } sj_stack_frame;
@@ -183,7 +184,8 @@ typedef struct sj_block_header {
     uint32_t open_depth;      /* calls open at the start */
     uint32_t end_depth;       /* calls open at the end */
     uint32_t stack_reference; /* DEEP_FRAMES block with the outermost frames; 0: none */
-    uint32_t stack_frames; /* frames of it (and of the blocks it references) that are open here */
+    /* frames of that block, and of blocks it references, that are open here */
+    uint32_t stack_frames;
     /* Numbers of outermost calls, open at the start, that have a flag; see call_trust.h. */
     uint32_t gap_depth;       /* SJ_CALL_GAP */
     uint32_t waited_depth;    /* SJ_CALL_WAITED */
@@ -299,6 +301,7 @@ typedef enum sj_block_want {
 
 typedef struct sj_block_decoder sj_block_decoder;
 
+/* Makes a decoder, which is reused from block to block. Not thread-safe. Errors: SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_decoder_new(sj_block_decoder **decoder);
 void sj_block_decoder_free(sj_block_decoder *decoder);
 
@@ -322,7 +325,8 @@ sj_block_depths sj_block_measure_steps(const sj_block *block, sj_block_depths *s
 SJ_MUST_CHECK sj_status sj_block_set_session(uint8_t *bytes, size_t size,
                                              const sj_session_id *session);
 
-/* Reads and checks only the header, without the checksum. */
+/* Reads and checks only the header, without the checksum. Errors: SJ_ECORRUPT, SJ_EVERSION,
+ * SJ_ELIMIT if `bytes` is longer than a block may be. */
 SJ_MUST_CHECK sj_status sj_block_read_header(sj_slice bytes, sj_block_header *header);
 
 #endif

@@ -106,16 +106,19 @@ SJ_MUST_CHECK sj_status sj_times_decode(sj_slice packed, sj_slice escapes,
 
 void sj_keyframe_encode(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
                         uint32_t step, sj_writer *writer);
+/* Reads `count` frames. Does not set `jumped_ticks`. Errors: SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
                                            uint32_t step, sj_stack_frame *frames);
 
 void sj_endings_encode(const sj_block_ending *endings, size_t count, sj_writer *writer);
 /* sj_endings_decode and sj_gaps_decode check the stored count against the length of the bytes
- * before they allocate. */
+ * before they allocate. Both write into `buffer`. Errors: SJ_ECORRUPT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_endings_decode(sj_slice bytes, uint32_t event_count,
                                           sj_block_buffer *buffer, size_t *count);
 
 void sj_gaps_encode(const sj_gap *gaps, size_t count, uint64_t first_ticks, sj_writer *writer);
+/* See sj_endings_decode. Also checks the sums of lost calls and events of the header. Errors:
+ * SJ_ECORRUPT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_gaps_decode(sj_slice bytes, const sj_block_header *header,
                                        sj_block_buffer *buffer, size_t *count);
 

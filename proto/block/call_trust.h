@@ -9,8 +9,8 @@
  *   SJ_CALL_GAP, SJ_CALL_WAITED: the call was open across a gap, or while the thread waited.
  *   SJ_CALL_BEFORE_RECORDING: the call was open when recording began. The header has no depth for
  *   it: the calls of later key-frames carry the flag themselves.
- *   SJ_CALL_UNCERTAIN_DEPTH: at the call's entry, it was unknown whether the calls below it had
- *   survived a gap. A call that returns proves nothing about its callers: another call of the same
+ *   SJ_CALL_UNCERTAIN_DEPTH: at the call's entry, it was unknown which of the open calls had ended
+ *   in a gap. A call that returns proves nothing about its callers: another call of the same
  *   function may have begun at the same address. The uncertainty ends when all these calls have
  *   ended, or with a block whose header says so.
  *

@@ -100,6 +100,8 @@ typedef struct sj_block_summary {
 typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t stack_reference,
                                      uint32_t count, sj_stack_frame *frames);
 
+/* Makes an empty graph. The caller frees it with sj_callgraph_free. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_callgraph_new(sj_callgraph **graph);
 void sj_callgraph_free(sj_callgraph *graph);
 

@@ -105,14 +105,16 @@ sj_histogram_writer sj_histogram_begin(uint8_t *output, size_t capacity);
 void sj_histogram_put(sj_histogram_writer *writer, uint32_t bin, uint64_t count);
 size_t sj_histogram_written(const sj_histogram_writer *writer);
 
-/* Reads the stored form bin by bin, in rising order, without a histogram in memory.
- * sj_histogram_next returns SJ_ENOTFOUND after the last bin, and SJ_ECORRUPT for bad bytes. */
+/* Reads the stored form bin by bin, in rising order, without a histogram in memory. */
 typedef struct sj_histogram_reader {
     sj_reader reader;
     uint32_t bin;
     bool first;
 } sj_histogram_reader;
 
+/* sj_histogram_open borrows `bytes`. It returns SJ_EVERSION for another version of the format.
+ * sj_histogram_next returns SJ_ENOTFOUND after the last bin. Both return SJ_ECORRUPT for bad
+ * bytes. */
 SJ_MUST_CHECK sj_status sj_histogram_open(sj_slice bytes, sj_histogram_reader *reader);
 SJ_MUST_CHECK sj_status sj_histogram_next(sj_histogram_reader *reader, uint32_t *bin,
                                           uint64_t *count);

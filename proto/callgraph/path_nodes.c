@@ -128,7 +128,8 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
 }
 
 /* True if the function occurs at or above a node. Visits only nodes whose function is new on their
- * path, so even a deep recursion takes as many steps as there are distinct functions. */
+ * path, so even in a deep recursion it takes at most as many steps as there are distinct functions.
+ */
 static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t function)
 {
     for (node = paths->rests[node].distinct; node != 0;

@@ -67,6 +67,8 @@ typedef struct sj_path_nodes {
     size_t cost_count, cost_capacity;
 } sj_path_nodes;
 
+/* Makes a table that has only the root. The caller calls sj_path_nodes_deinit, also after an error.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
 /* Frees the memory of `paths`. Accepts zeroed paths, and paths whose init failed. */
 void sj_path_nodes_deinit(sj_path_nodes *paths);
@@ -168,7 +170,8 @@ bool sj_path_nodes_is_nested(const sj_path_nodes *paths, uint32_t node);
  * sj_path_nodes_failure. `nodes` may move. */
 uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function);
 
-/* Implements sj_callgraph_fold_rare (rare_paths.c). */
+/* Implements sj_callgraph_fold_rare (rare_paths.c). Returns SJ_ENOMEM or SJ_ELIMIT; `paths` then
+ * has its old nodes. */
 SJ_MUST_CHECK sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t keep,
                                                 sj_path_folding *folding);
 

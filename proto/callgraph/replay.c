@@ -27,7 +27,7 @@ typedef struct replay {
     sj_callgraph *graph;
     const sj_block *block;
     sj_call_trust trust;
-    uint32_t base;      /* number of open calls below stack[1] */
+    uint32_t base;      /* number of open calls outside of the call in stack[1] */
     size_t top;         /* index of the innermost open call in `stack`; 0: none */
     size_t watermark;   /* the slow path handles a LEAVE of a call at or below this index */
     size_t key_top;     /* calls of the key-frame are at or below this index */

@@ -4,7 +4,7 @@
 -- parameter: limit = 100 | how many, the newest
 -- column: command_id | number of the command in its lab
 -- column: device | name of the device
--- column: kind | of the command
+-- column: kind | kind of the command
 -- column: state | queued, sent, done, failed, timed_out
 -- column: requested_by | who asked
 -- column: created_realtime_ns | when, ns since the Unix epoch

@@ -3,12 +3,12 @@
 -- needs: calls
 -- parameter: session = last | the session
 -- parameter: function = main | name of the function
--- parameter: calls = 5 | of how many of its slowest calls
+-- parameter: calls = 5 | how many of its slowest calls to read
 -- parameter: limit = 20 | how many functions
 -- column: function | what was called
 -- column: calls | how often, in all of the slowest calls
 -- column: self_ns | self time, ns
--- column: share | of the time of the slowest calls, 0 to 1
+-- column: share | share of the time of the slowest calls, 0 to 1
 -- example: sojourn sql --cluster URL --query inside_slowest --param function=main
 SELECT function, calls, self_ns, self_ns / all_ns AS share
 FROM (

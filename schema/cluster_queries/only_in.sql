@@ -5,8 +5,8 @@
 -- parameter: limit = 100 | how many
 -- column: function | the function
 -- column: module | its file
--- column: calls | in all of the sessions
--- column: sessions | in how many of them
+-- column: calls | calls in all of the sessions
+-- column: sessions | number of sessions that called it
 -- example: sojourn sql --cluster URL --query only_in --param name=after --param without=before
 SELECT called AS function, module, calls, sessions
 FROM (SELECT symbol_key, any(name) AS called, sum(n) AS calls, uniqExact(session) AS sessions

@@ -1,7 +1,7 @@
 -- title: Durations by device and build
 -- question: How long does a function take on each device, by build of its file?
 -- parameter: function = main | its name, * and ? match any letters
--- parameter: quantile = 0.99 | of the durations, 0 to 1
+-- parameter: quantile = 0.99 | quantile of the durations, 0 to 1
 -- column: function | name
 -- column: device | name of the device
 -- column: build | build-id of the function's file

@@ -2,7 +2,7 @@
 -- question: How long did each thread run, how much did it call, how deep?
 -- parameter: session = last | the session
 -- column: thread | name
--- column: tid | of the device
+-- column: tid | number that the device's kernel gave the thread
 -- column: is_main | 1: main thread
 -- column: calls | number of calls
 -- column: run_time_ns | last exit minus first entry, ns

@@ -1234,8 +1234,8 @@ WHERE m.session_id = r.session_id AND f.module_id = m.module_id
 -- allocated, even if it does not move. Memory counts for the thread that allocates or frees.
 -- Nothing is known of a call if its thread ran open calls of another stack (coroutines) during it.
 -- A call that ends by a jump to another function has the costs until the jump, as in
--- `physical_duration_ns`. A call that an exception ended has none, unless it is a Java method.
--- Neither has a call of a program that no longer allows system calls.
+-- `physical_duration_ns`. A call that an exception ended has none, unless it is a Java method. A call
+-- of a program that no longer allows system calls has none either.
 CREATE TABLE call_costs (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1638,8 +1638,8 @@ CREATE TABLE zombie_accounts (
     one_in_most INTEGER NOT NULL DEFAULT 0,
     -- How often the overhead budget paused the histories of objects.
     history_pauses INTEGER NOT NULL DEFAULT 0,
-    -- Methods that got no trampoline, because none was free. Messages that use code of these
-    -- methods which the program has kept are not checked.
+    -- Methods that got no trampoline, because none was free. If the program has kept the code
+    -- address of such a method, its calls to that address are not checked.
     methods_without_trampoline INTEGER NOT NULL DEFAULT 0,
     -- The facts about memory pressure that the kernel did not give: file names, or `control group`;
     -- empty: it gave all. Unknown facts did not count.

@@ -5,13 +5,13 @@
 -- column: thread | name of its thread
 -- column: from_ns | time of its first event, ns since the session's start
 -- column: to_ns | time of its last event
--- column: calls | that were entered in it
--- column: cpu_ns | CPU time of the thread meanwhile; of a step of the thread that lies in the block in part, that share
--- column: waiting_ns | that the thread waited for anything but a processor
--- column: allocations | by malloc's family; NULL: nobody counted (record --thread-memory)
--- column: allocated_bytes | of them
--- column: frees | blocks of memory that were given back
--- column: freed_bytes | of them
+-- column: calls | calls that were entered in it
+-- column: cpu_ns | CPU time of the thread meanwhile; a step of the thread (thread_times) that is only partly in the block's time counts in proportion
+-- column: waiting_ns | time that the thread waited for anything but a processor, in the same way
+-- column: allocations | blocks of memory that the thread got from malloc's family; NULL: not counted (record --thread-memory)
+-- column: allocated_bytes | their size
+-- column: frees | blocks of memory that the thread gave back
+-- column: freed_bytes | their size
 -- example: sojourn sql --query block_costs
 WITH steps AS MATERIALIZED (
   SELECT thread_number, from_ns, to_ns, cpu_ns, waiting_ns, allocations, allocated_bytes, frees, freed_bytes

@@ -4,7 +4,7 @@
 -- parameter: limit = 20 | how many
 -- column: function | name
 -- column: self_ns | time outside of recorded callees, ns
--- column: share | of the self time of all functions, 0 to 1
+-- column: share | share of the self time of all functions, 0 to 1
 -- column: calls | number of calls
 -- column: mean_self_ns | self time a call, ns
 -- example: sojourn sql --query hot_spots

@@ -2,12 +2,12 @@
 -- question: Which functions took the time of the slowest calls of a function?
 -- parameter: session = last | the session
 -- parameter: function = main | name of the function
--- parameter: calls = 5 | of how many of its slowest calls
+-- parameter: calls = 5 | how many of its slowest calls to read
 -- parameter: limit = 20 | how many functions
 -- column: function | what was called
 -- column: calls | how often, in all of the slowest calls
 -- column: self_ns | self time, ns
--- column: share | of the time of the slowest calls, 0 to 1
+-- column: share | share of the time of the slowest calls, 0 to 1
 -- example: sojourn sql --query inside_slowest --param function=main
 WITH slowest AS MATERIALIZED (
     SELECT c.call_id, c.duration_ns

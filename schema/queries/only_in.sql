@@ -5,8 +5,8 @@
 -- parameter: limit = 100 | how many
 -- column: function | the function
 -- column: module | its file
--- column: calls | in all of the sessions
--- column: sessions | in how many of them
+-- column: calls | calls in all of the sessions
+-- column: sessions | number of sessions that called it
 -- example: sojourn sql --query only_in --param name=after --param without=before
 WITH named AS (
     SELECT session_id, iif(name = '', command, name) AS label FROM sessions),

@@ -6,11 +6,11 @@
 -- column: which | result, errno, thrown, or the argument: its name as debug data have it, else its number
 -- column: value | the value
 -- column: note | of a text: cut, unreadable, null
--- column: calls | that had it
--- column: total_ns | time of those that ended
+-- column: calls | calls that had it
+-- column: total_ns | time of the calls that ended
 -- column: p50_ns | half of them took no longer
 -- column: max_ns | the longest
--- column: cpu_ns | CPU time of those that were measured; NULL: none was
+-- column: cpu_ns | CPU time of the calls that were measured; NULL: none was
 -- column: slowest_call_id | the longest
 -- example: sojourn sql --query slow_values --param function=open_file
 WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types

@@ -2,9 +2,9 @@
 -- question: Which sessions take how much of the database, and may they be removed?
 -- column: session_id | the session
 -- column: device | name
--- column: bytes | of its blocks
--- column: calls | stored
--- column: bytes_per_call | of blocks
+-- column: bytes | bytes of its blocks
+-- column: calls | calls that are stored
+-- column: bytes_per_call | bytes of blocks per call
 -- column: pinned | 1: retention leaves it alone
 -- column: tags | JSON
 -- example: sojourn sql --query storage

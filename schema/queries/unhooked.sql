@@ -3,7 +3,7 @@
 -- parameter: session = last | the session
 -- column: reason | why
 -- column: functions | how many
--- column: bytes | of code
+-- column: bytes | bytes of their code
 -- column: example | one of them
 -- example: sojourn sql --query unhooked
 SELECT reason, count(*) AS functions, sum(size_bytes) AS bytes, min(name) AS example

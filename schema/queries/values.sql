@@ -9,7 +9,7 @@
 -- column: kind | type, as the rule says
 -- column: value | the value
 -- column: note | of a text: cut, unreadable, null
--- column: rule | whose condition it met; empty: kept without one
+-- column: rule | rule whose condition it met; empty: kept without one
 -- example: sojourn sql --query values --param rule=big
 WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
   WHERE session_id = :session GROUP BY function_id, position)

@@ -496,7 +496,11 @@ def check_locks(_build):
 
 
 def check_headers(_build):
-    """Checks that each header that changed, or includes a changed one, compiles alone."""
+    """Checks headers.
+
+    Each header that changed, or includes a changed one, compiles alone. Each function that returns sj_status says
+    which errors it returns.
+    """
     # Debian's JDK has the headers of the JVM interface here.
     jvm = [option for folder in ("include", "include/linux") for option in
            ("-isystem", os.path.join("/usr/lib/jvm/java-17-openjdk-amd64", folder))]
@@ -512,8 +516,10 @@ def check_headers(_build):
     headers = [name for name in tracked(".h") if not name.startswith("tests/")
                and (changed is None or reach_of(name, uses) & changed)]
     print(f"{len(headers)} headers")
+    nameless = [f"{name}: {function}: say which errors it returns" for name in tracked(".h")
+                if not name.startswith("tests/") for function in plain.nameless_errors(plain.read(name))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        fail([problem for problem in pool.map(alone, headers) if problem])
+        fail(nameless + [problem for problem in pool.map(alone, headers) if problem])
 
 
 def check_schema(_build):

@@ -146,6 +146,28 @@ def length(text):
     return max((len(sentence.split()) for sentence in sentences(text)), default=0)
 
 
+STATUS_FUNCTION = re.compile(r"/\*.*?\*/|\n[ \t]*\n|^(?!typedef)[\w ]*\bsj_status\s+(\w+)\(", re.DOTALL | re.MULTILINE)
+NAMES_ERRORS = re.compile(r"\bSJ_E[A-Z]+\b|\b(?:errors?|status|fails?)\b", re.IGNORECASE)
+
+
+def nameless_errors(text):
+    """Returns the functions of a header that return sj_status, but whose errors no comment names.
+
+    The comment directly above a group of functions counts for all of them, the header's first comment for all
+    functions of the header.
+    """
+    first = re.match(r"\s*/\*.*?\*/", text, re.DOTALL)
+    if first and re.search(r"\bSJ_E[A-Z]+\b|\berrors?\b", without_quotes(first[0])):
+        return []
+    comment, found = "", []
+    for part in STATUS_FUNCTION.finditer(text):
+        if part[1] is None:
+            comment = part[0]
+        elif not NAMES_ERRORS.search(without_quotes(comment)):
+            found.append(part[1])
+    return found
+
+
 def stale(comment):
     files, symbols = known()
     for found in NAMED_FILE.finditer(comment):

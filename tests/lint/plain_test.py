@@ -32,6 +32,18 @@ const char *c = "/* none */";
 '''
 
 
+STATUS = "sj_status sj_thing_open(int a);\n"
+
+
+def test_nameless_errors():
+    for head in ("", "/* Opens it. */\n", "/* Fails if closed. */\n\n", "/* Sets `error`. */\n"):
+        assert plain.nameless_errors("#pragma once\n\n" + head + STATUS) == ["sj_thing_open"], head
+    for head in ("/* Returns SJ_EIO. */\n", "/* Returns an error of the database. */\nvoid sj_thing_close(void);\n"):
+        assert not plain.nameless_errors("#pragma once\n\n" + head + STATUS), head
+    assert not plain.nameless_errors("/* Things. All functions return SJ_EIO. */\n\n" + STATUS)
+    assert not plain.nameless_errors("typedef sj_status sj_run(void);\nstatic inline void sj_f(sj_status s);\n")
+
+
 def test_wording():
     for text, problem in UNCLEAR.items():
         assert problem in list(plain.wording(text)), (text, list(plain.wording(text)))

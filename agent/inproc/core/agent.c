@@ -44,8 +44,8 @@ extern void __cxa_finalize(void *module);
 
 static uint32_t follow_children;
 static bool is_attached;
-/* True while this thread forks and holds the turn of conversations. So no other thread is changing
- * the tables of modules. */
+/* True while this thread forks and has the turn to talk with the recorder (conversation.h). So no
+ * other thread is changing the tables of modules. */
 static __thread bool holds_turn __attribute__((tls_model("initial-exec")));
 
 /* Prepares dispatched calls and the monitors. Plans must be applied afterwards, because their code
@@ -170,8 +170,8 @@ static void bind_api_calls(void)
     }
 }
 
-/* Talks about modules that were loaded or unloaded. The caller holds the loader's lock. Without a
- * recorder, new modules stay unhooked. */
+/* Reports modules that were loaded or unloaded to the recorder. The caller holds the loader's lock.
+ * Without a recorder, new modules stay unhooked. */
 static void on_modules(void)
 {
     if (!sj_recorder_begin_calls()) {
@@ -295,8 +295,8 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_modules_restore();
         sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
     } else {
-        /* If one of these fails, the rest is recorded nevertheless. For example, later modules are
-         * not. */
+        /* If one of these fails, only a part is missing: for example, modules that are loaded later
+         * are not recorded. */
         follow_modules(NULL);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);

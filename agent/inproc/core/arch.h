@@ -10,7 +10,7 @@
 void sj_arch_state_entry(void);
 
 /* Runs before a module's initialisation function. Calls sj_agent_on_initialisation, then jumps to
- * the record's target. */
+ * the target of the sj_dispatch_record that the stub has passed. */
 void sj_arch_init_entry(void);
 
 /* Runs before libc's execve. Calls sj_exec_try with its arguments, then continues with execve at

@@ -7,7 +7,8 @@
  *
  * A preloaded agent's definitions come first, also for copies of libgcc that are loaded later or
  * linked into programs. In an attached process the slots of all modules are changed. Registration
- * (__register_frame) would take libgcc's lock at each exception, and a handler could meet it.
+ * (__register_frame) would make libgcc take a lock at each exception, and a signal handler could
+ * wait for that lock for ever.
  *
  * A program that lists its modules must not see stub areas. Only an unwinder has the address of a
  * stub in the structure that it passes to its callback. */

@@ -20,7 +20,9 @@ bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
  */
 void sj_recorder_peer_exec(const char *const **entries);
 
-/* Call it when the program exits normally, after everything is recorded. */
+/* In direct mode, waits until the recorder's thread has delivered the data, at most as long as the
+ * settings allow. Otherwise does nothing. Call it when the program exits normally, after everything
+ * is recorded. */
 void sj_recorder_peer_part(void);
 
 #endif

@@ -343,7 +343,8 @@ void sj_signals_after_fork(void)
     }
 }
 
-/* Finds the place where the C library makes the system call. */
+/* Returns the address at which the C library makes the system call rt_sigaction, or 0 if it is not
+ * found. */
 static uint64_t find_call(void)
 {
     static const char *const names[] = {"__libc_sigaction", "sigaction"};

@@ -3,7 +3,7 @@
  *
  * The kernel has gates of the agent as handlers, and a return function of the agent as restorer.
  * The program sees its own handlers and restorer (sigaction). The gate jumps to the program's
- * handler, which finds the kernel's stack. */
+ * handler, which runs on the stack as the kernel has prepared it. */
 #ifndef SJ_AGENT_INPROC_CORE_SIGNALS_H
 #define SJ_AGENT_INPROC_CORE_SIGNALS_H
 

@@ -174,7 +174,8 @@ static uint32_t families_of(sj_heap_entry entry, uint64_t site)
 static void prepare_c_library(void)
 {
     const int64_t countdown = sj_sampling_countdown;
-    sj_sampling_countdown = RECHECK_DISTANCE; /* An older malloc calls its own entry. */
+    /* So that this call is not sampled: an older malloc calls its own patched entry. */
+    sj_sampling_countdown = RECHECK_DISTANCE;
     void *block = ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(1);
     ((void (*)(void *))sj_heap_originals[SJ_ENTRY_FREE])(block);
     sj_sampling_countdown = countdown;
@@ -297,8 +298,9 @@ static void *new_pages(size_t bytes)
     return block != NULL ? block : ((new_function)sj_heap_originals[SJ_ENTRY_PVALLOC])(bytes);
 }
 
-/* Allocates by an operator new. An operator that calls malloc does not count the thread's distance
- * down, because malloc does. So this call is added again before malloc runs. */
+/* Allocates by an operator new. The entry of an operator that calls malloc does not decrement the
+ * sampling countdown, because malloc's entry does. This allocation was sampled already, so 1 is
+ * added to the countdown before malloc runs. */
 static void *new_object(sj_heap_entry entry, size_t bytes, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);

@@ -100,8 +100,8 @@ static void check_text(uint64_t address, uint64_t site)
     check_buffer(address, bytes, false, site);
 }
 
-/* Reads an argument that the program may have placed wrongly. Most are on the stack, where a read
- * needs no system call. */
+/* Copies an argument whose address may be invalid. Returns false if it cannot be read. Most
+ * arguments are on the stack, where a read needs no system call. */
 static bool read_argument(uint64_t address, void *to, uint64_t bytes)
 {
     if (!sj_stack_has(address, bytes)) {
@@ -111,7 +111,7 @@ static bool read_argument(uint64_t address, void *to, uint64_t bytes)
     return true;
 }
 
-/* Checks the buffers of readv and its kind. Leaves a vector that the kernel refuses alone. */
+/* Checks the buffers of readv and its kind. Does nothing for a vector that the kernel refuses. */
 static void check_vector(uint64_t vector, uint64_t count, bool is_write, uint64_t site)
 {
     enum { AT_ONCE = 16, MOST = 1024 };

@@ -5,8 +5,9 @@
  * at the end of its pages, or at their beginning if the policy says so, so that an access beyond
  * this end meets a closed page. The rest of its pages has a pattern. Each call that gets the block
  * as an argument checks the pattern. Freed slots wait in a queue, first in, first out, so that a
- * freed block is watched for as long as possible. If a thread stops in the middle of a removal from
- * the queue, the slot that was to get its place is never used again. */
+ * freed block is watched for as long as possible. If a thread is stopped between claiming an
+ * element of the queue and emptying it, the next slot that would be stored in this element is lost:
+ * it is never used again. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -195,7 +196,7 @@ bool sj_pool_spares_blocks(uint32_t random)
     const uint32_t slots = sj_heap_pool.classes[0].slots;
     const uint32_t last = slots / 16;
     const uint32_t left = live < slots ? slots - live : 0;
-    /* Large blocks count as live, too, so a small slot may be left even if none seems to be. */
+    /* `live` also counts large blocks, so small slots may be unused even if `left` is 0. */
     return left != 0 && left < last && random % last >= left;
 }
 

@@ -41,7 +41,7 @@ SJ_MUST_CHECK sj_status sj_hooks_apply(const void *bytes, size_t size_bytes, uin
                                        sj_hooks_report *report);
 
 /* Like sj_hooks_apply, but does not write the text. The module's changes have `written` 0. A tracer
- * writes them while no thread runs. */
+ * writes them while no thread runs. Returns the same errors. */
 SJ_MUST_CHECK sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,
                                          uint32_t first_function, sj_hooked_module *module,
                                          sj_hooks_report *report);
@@ -61,7 +61,8 @@ typedef struct sj_hooks_entries {
 } sj_hooks_entries;
 
 /* Like sj_hooks_apply, but functions run the caller's code at their entries, and calls are not
- * recorded. Later plans cannot hook these functions (SJ_SKIP_CODE_DIFFERS). */
+ * recorded. Later plans cannot hook these functions (SJ_SKIP_CODE_DIFFERS). Returns the same
+ * errors. */
 SJ_MUST_CHECK sj_status sj_hooks_apply_entries(const void *bytes, size_t size_bytes, uint64_t bias,
                                                const sj_hooks_entries *heap_entries,
                                                sj_hooked_module *module, sj_hooks_report *report);

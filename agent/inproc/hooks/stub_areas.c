@@ -2,8 +2,8 @@
  *
  * Signal handlers and unwinders search the areas while another thread adds one. An entry is valid
  * while its `low` is not 0. `low` is written last when an area is added, and cleared first when the
- * area is removed. No thread runs an area that is being removed, so a thread that searches for its
- * own area finds a complete entry. */
+ * area is removed. No thread runs code of an area that is being removed, so a thread that searches
+ * for its own area finds a complete entry. */
 #include "agent/inproc/hooks/stub_areas.h"
 
 #include <stdatomic.h>

@@ -27,8 +27,8 @@ typedef struct sj_stub_notes {
  * for SJ_STUB_FIXED and SJ_STUB_COPY only. */
 void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t address);
 
-/* Notes that in the code from `*at` on, the stack pointer is `stack` bytes below its value at the
- * current place. `at` is &emitter->at or &emitter->cold_at. */
+/* Notes the stack pointer of the code from `*at` on: `stack` bytes below its value at the program's
+ * instruction that the code replaces. `at` is &emitter->at or &emitter->cold_at. */
 void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t stack);
 
 /* Writes the unwind tables of a writable area whose sj_stub_area is complete. */

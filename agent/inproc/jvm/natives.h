@@ -24,8 +24,8 @@ typedef struct sj_jvm_native {
 } sj_jvm_native;
 
 /* Defines the class `name` of static native methods, or finds it if an earlier agent has defined
- * it. Makes its methods call `methods` by the trampolines from `first` on. Returns false if the JVM
- * refuses. No exception is pending afterwards. */
+ * it. Each method calls its function in `methods` through a trampoline; `first` is the index of the
+ * first trampoline. Returns false if the JVM refuses. No exception is pending afterwards. */
 bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *methods,
                            uint32_t count, uint32_t first);
 
@@ -33,7 +33,8 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
  * it after sj_jvm_define_natives. */
 void *sj_jvm_lasting_function(uint32_t index, void *function);
 
-/* Makes all these trampolines return 0 from now on. Threads may be running in them. */
+/* Makes the trampolines of all native methods return 0 from now on. Threads may be running in them.
+ */
 void sj_jvm_close_natives(void);
 
 #endif

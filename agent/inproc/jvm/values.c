@@ -166,7 +166,7 @@ static void JNICALL record_thrown(JNIEnv *env, jclass class, jobject exception, 
     }
 }
 
-/* Judges the rules without a condition whose parameter the method lacks. */
+/* Judges the rules that have no condition and name a parameter that the method does not have. */
 static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint function)
 {
     (void)env;

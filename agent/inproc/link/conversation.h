@@ -37,7 +37,8 @@ const char *sj_conversation_zombies_name(void);
 SJ_MUST_CHECK sj_status sj_conversation_open(sj_link *link, sj_link_occasion occasion,
                                              sj_link_welcome *welcome);
 
-/* Opens a further conversation of a process that has joined. */
+/* Opens a further conversation of a process that has joined. Returns an error of
+ * sj_conversation_open. */
 SJ_MUST_CHECK sj_status sj_conversation_open_again(sj_link *link);
 
 /* Sends DONE and waits for the reply. Returns errors of the link. */

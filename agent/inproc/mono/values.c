@@ -172,7 +172,8 @@ bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
     return place != NULL;
 }
 
-/* Applies a rule's change of an argument, and records it. Callbacks cannot apply other changes. */
+/* Applies a rule's change and records it. A callback of Mono can set arguments only: does nothing
+ * if the rule changes a result, ends the call or writes memory. */
 static void apply_change(uint32_t function, void *signature, const uint64_t *arguments,
                          uint32_t first, const sj_due_change *due)
 {

@@ -308,8 +308,9 @@ sj_status sj_objc_dispatch_start(sj_objc_register registers)
         return SJ_ENOMEM;
     }
     register_method = registers;
-    /* First rebind all modules, then enable stubs. Otherwise a module that is rebound could get a
-     * stub and compare it with the result in a module that is not. */
+    /* First rebind all modules, then enable stubs. Otherwise, for one method, a rebound module
+     * could get a stub and another module the method's own address. A program that compares the two
+     * addresses would find them different. */
     sj_objc_dispatch_rebind_modules();
     atomic_store(&enabled, 1);
     sj_objc_dispatch_rebind_modules(); /* Rebinds modules that were loaded meanwhile. */

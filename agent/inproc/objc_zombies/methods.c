@@ -192,7 +192,7 @@ static bool is_own_code(uint64_t address)
 }
 
 /* Replaces the code of one of the program's own methods by a trampoline. `may_be_known` is true if
- * an earlier agent may have created it. */
+ * an earlier agent may have created the trampoline. */
 static void use_trampoline(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
 {
     if (trampoline_number(method->code) != 0 || !is_own_code(method->code)) {
@@ -256,8 +256,8 @@ void sj_own_methods_begin(void)
     }
 }
 
-/* Replaces the methods of the module's classes and categories by the trampoline. The caller holds
- * the lock. */
+/* Replaces the code of the methods of the module's classes and categories by trampolines. The
+ * caller holds the lock. */
 static void change_methods_of_module(const gcc_symbols *symbols)
 {
     for (uint32_t i = 0; i < symbols->class_count; i++) {

@@ -406,8 +406,8 @@ static void reuse_slab(kept_slab *slab)
     atomic_store(&slab->count, 0);
 }
 
-/* Adds an unused or reused slab to the end of the calling thread's queue. Returns NULL if it has
- * none. */
+/* Adds an unused or reused slab to the end of the calling thread's queue. Returns NULL if no slab
+ * is available. */
 static kept_slab *open_slab(kept_queue *queue)
 {
     const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The cursor of a thread that writes short records may stand within a 16-byte place. A thread that
- * reserves a whole record takes the rest of this place, too, in the same instruction, and writes
- * fillers into it. So each word is written by the probe that reserved it, whatever signal handlers
- * do in between. A place is complete as soon as a record follows it. */
+ * The cursor of a thread that writes short records may point into the middle of a 16-byte slot. A
+ * thread that reserves a whole record also reserves the rest of this slot, with the same
+ * instruction, and writes fillers into it. So each word is written by the probe that reserved it,
+ * whatever signal handlers do in between. A slot is complete as soon as a record follows it. */
 #include "agent/inproc/recorder/internal.h"
 
 bool sj_recorder_counts_calls(void)

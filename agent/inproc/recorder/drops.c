@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The window holds the dropped records in order. Counting them follows the thread's own stack. A
- * call that began and ended among them is lost. The entry of an open call stays at the start of the
- * window and moves into the next chunk. So the recorder loses calls, but later calls keep their
- * callers.
+ * The window holds the dropped records in order. When the recorder counts them, it follows the
+ * calls of the thread's own stack. A call that began and ended among them is lost. The entry of an
+ * open call stays at the start of the window and moves into the next chunk. So the recorder loses
+ * calls, but later calls keep their callers.
  *
  * This knowledge is unsure if the window does not show everything. It does not show records of
  * other stacks, of runtimes without addresses, without a clock, or of handlers in the slow path. */
@@ -32,8 +32,8 @@ void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t e
     sj_recorder_add(&self->slot->dropped_events, events);
 }
 
-/* Counts and zeroes the short records of a place. Returns false if one of them is not yet
- * written. */
+/* Counts and zeroes the short records of a slot. Returns false if one of them is not yet written.
+ */
 static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
 {
     uint64_t entered = 0;
@@ -54,7 +54,7 @@ static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
     return true;
 }
 
-/* Zeroes a place, because parts of its time or stack could be read as short records. */
+/* Zeroes a slot, because parts of its time or stack could be read as short records. */
 static void zero_place(uint64_t record)
 {
     atomic_store_explicit((_Atomic uint32_t *)(record + 12), 0, memory_order_relaxed);
@@ -179,8 +179,8 @@ static void follow_record(window_count *window, uint64_t place, uint32_t tag)
     count_place(window, place, tag);
 }
 
-/* Gives up all kept entries. A place that is not yet written belongs to an interrupted probe, whose
- * record comes out of order after everything that the window keeps. */
+/* Gives up all kept entries. A slot that is not yet written belongs to an interrupted probe. Its
+ * record would come out of order, after everything that the window keeps. */
 static void keep_nothing(window_count *window)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -239,7 +239,7 @@ uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64
         move_place(address, kept);
         address += SJ_RECORD_BYTES;
     }
-    if (open->kept > 0) { /* no place waits for its record, so the whole window is free again */
+    if (open->kept > 0) { /* no slot waits for its record, so the whole window is free again */
         self->window_low = window_start(self);
     }
     self->open = (sj_recorder_open_calls){.kept = 0};

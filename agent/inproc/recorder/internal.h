@@ -138,9 +138,9 @@ bool sj_recorder_wait(sj_recorder_thread *self);
  * still open, in at most half of the window. */
 void sj_recorder_count_window(sj_recorder_thread *self);
 
-/* Writes the known changes of the open calls at `address`. If `has_dropped`, notes about dropped
- * records precede that address. Returns the end of what it wrote. Removes the kept entries from the
- * window. */
+/* Writes, at `address`, which open calls have ended among the dropped records, and the kept entries
+ * of calls that are still open. If `has_dropped`, notes about dropped records precede that address.
+ * Returns the end of what it wrote. Removes the kept entries from the window. */
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
                               bool has_dropped);
 

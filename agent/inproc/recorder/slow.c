@@ -212,8 +212,8 @@ static bool has_opened_last(const sj_recorder_thread *self)
            atomic_load_explicit(&self->slot->free_chunks, memory_order_relaxed) == 0;
 }
 
-/* Opens a chunk; waits if the policy allows it. Handlers that fill the chunk while the thread waits
- * for another leave it without one, so it tries again. */
+/* Opens a chunk; waits if the policy allows it. If signal handlers fill the chunk while the thread
+ * waits for a spare one, the thread has no chunk, so it tries again. */
 static bool open_with_spare(sj_recorder_thread *self, uint32_t forks)
 {
     const bool may_wait = !self->wait_failed; /* opening a chunk resets it */

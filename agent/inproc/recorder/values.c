@@ -356,8 +356,8 @@ static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* Records a place that names a counter or errno. Returns false if the place names a value of the
- * call. */
+/* Records a counter or errno, if the place names one. Returns false if the place names a value of
+ * the call. */
 static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
 {
     switch (place) {
@@ -485,8 +485,8 @@ static bool consume_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64
     return false;
 }
 
-/* Saves the address of a buffer at the entry of a call. At the exit, records the buffer; the result
- * is its length. */
+/* Saves the address of a buffer at the entry of a call. At the exit, records the buffer's content;
+ * the call's result is the number of bytes in it. */
 static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
 {
     text_place text = {.most = most};

@@ -270,8 +270,8 @@ sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size)
     return (sj_slice){0};
 }
 
-/* Returns the bytes of an index into a heap. `heaps` is the HeapSizes field of the table stream's
- * header. */
+/* Returns the size in bytes of an index into a heap. `heaps` is the HeapSizes field of the table
+ * stream's header. */
 static uint8_t heap_bytes(uint8_t heaps, unsigned bit)
 {
     return (heaps >> bit & 1) != 0 ? 4 : 2;

@@ -15,11 +15,11 @@ enum { SJ_MONO_NAME_BYTES = 1024 }; /* Longer names end with "...". */
 SJ_MUST_CHECK sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sink,
                                             void *context);
 
-/* Implements `read_container_classes` of sj_runtime. */
+/* Implements `read_container_classes` of sj_runtime. Returns its errors. */
 SJ_MUST_CHECK sj_status sj_mono_read_classes(const char *path, sj_slice id,
                                              sj_container_class_sink sink, void *context);
 
-/* Implements `read_container` of sj_runtime. */
+/* Implements `read_container` of sj_runtime. Returns its errors. */
 SJ_MUST_CHECK sj_status sj_mono_read_file(const char *path, sj_slice id, sj_container_sink sink,
                                           void *context);
 

@@ -13,7 +13,8 @@ enum {
     SJ_MACHINE_ELF = EM_AARCH64,
     SJ_MACHINE_ADDRESS_BITS = 48,
     SJ_MACHINE_CALL_PUSHES = 0,
-    SJ_MACHINE_RETURN_WORD = -5, /* the word in which stubs and thunks save x30 */
+    /* stubs and thunks save x30 this many words from the stack address in a call's records */
+    SJ_MACHINE_RETURN_WORD = -5,
     SJ_MACHINE_SECOND_RESULT = 1,
     SJ_MACHINE_CLOCK_TELLS_HZ = 1,
     SJ_MACHINE_RESOLVERS_ARE_BARE = 0

@@ -1,4 +1,4 @@
-/* Functions of the AArch64 descriptor. machine.h describes them. */
+/* Functions of the AArch64 descriptor. machine.h describes them and their errors. */
 #ifndef SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 #define SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 

@@ -7,7 +7,7 @@
 
 #include <Zydis/Zydis.h>
 
-/* Functions of the descriptor. machine.h describes them. */
+/* Functions of the descriptor. machine.h describes them and their errors. */
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder);
 void sj_x86_64_close_decoder(sj_decoder *decoder);
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
@@ -18,7 +18,7 @@ uint32_t sj_x86_64_entry(const sj_module *module, const sj_code_range *range);
 sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_range *range,
                                       const sj_code *jump);
 
-/* See machine.h. */
+/* Implements find_tables of machine.h. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_x86_64_find_tables(const sj_module *module, uint32_t range,
                                               sj_jump_tables *tables);
 

@@ -52,7 +52,8 @@ static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 };
 
 /* Emits a jump to the entry's handler for the case that the argument lies in the pool: movabs
- * $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
+ * $pool, %r11; mov %rdi, %rax (%rsi if the address is the second argument); sub %r11, %rax; shr
+ * $shift, %rax; jne over the jump */
 static void emit_range(sj_code_emitter *emitter, sj_heap_entry entry)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,

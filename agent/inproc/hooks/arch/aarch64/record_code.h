@@ -22,7 +22,7 @@
 #define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, in the word above a tag */
 
 #define SJ_FRAME_BYTES 64
-#define SJ_RETURN_AT 56            /* offset in the frame, around the slow path */
+#define SJ_RETURN_AT 56 /* offset in the frame where x30 is saved while the slow path runs */
 #define SJ_SLOW_TOUCHED_BYTES 2560 /* SJ_STUB_TOUCHED_BYTES */
 
 #endif
