@@ -27,26 +27,18 @@ bool sj_policy_judge_filters_calls(const sj_policy_judge *judge)
             policy->sampled_count != 0 || policy->trigger_count != 0 || policy->begins_paused);
 }
 
-sj_call_verdict sj_policy_judge_call(const sj_policy_judge *judge, uint32_t function,
-                                     uint32_t depth, bool is_wanted_thread)
-{
-    const sj_function_rule rule = sj_function_rules_get(judge->rules, function);
-    sj_call_verdict verdict = {.triggers = rule.triggers};
-    if (!is_wanted_thread) {
-        verdict.reason = SJ_FILTERED_THREAD;
-    } else if (judge->policy->max_depth != 0 && depth >= judge->policy->max_depth) {
-        verdict.reason = SJ_FILTERED_DEPTH;
-    } else if (rule.one_in > 1 && !sj_function_rules_sample(judge->rules, function, rule.one_in)) {
-        verdict.reason = SJ_FILTERED_SAMPLED;
-    } else {
-        verdict.is_kept = true;
-    }
-    return verdict;
-}
-
 uint32_t sj_policy_judge_triggers(const sj_policy_judge *judge, uint32_t function)
 {
     return sj_function_rules_get(judge->rules, function).triggers;
+}
+
+bool sj_policy_judge_needs_clock(const sj_function_rules *rules, uint32_t function)
+{
+    if (rules == NULL) {
+        return false;
+    }
+    const sj_function_rule rule = sj_function_rules_get(rules, function);
+    return rule.triggers != 0 || rule.values != 0 || rule.is_timed;
 }
 
 uint64_t sj_policy_judge_minimum_ticks(const sj_policy_judge *judge)

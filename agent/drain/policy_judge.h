@@ -36,11 +36,29 @@ bool sj_policy_judge_filters_calls(const sj_policy_judge *judge);
 
 /* Decides about a call of `function` that begins with `depth` calls around it. If only a share of
  * the function's calls is kept, the rules count it. */
-sj_call_verdict sj_policy_judge_call(const sj_policy_judge *judge, uint32_t function,
-                                     uint32_t depth, bool is_wanted_thread);
+static inline sj_call_verdict sj_policy_judge_call(const sj_policy_judge *judge, uint32_t function,
+                                                   uint32_t depth, bool is_wanted_thread)
+{
+    const sj_function_rule rule = sj_function_rules_get(judge->rules, function);
+    sj_call_verdict verdict = {.triggers = rule.triggers};
+    if (!is_wanted_thread) {
+        verdict.reason = SJ_FILTERED_THREAD;
+    } else if (judge->policy->max_depth != 0 && depth >= judge->policy->max_depth) {
+        verdict.reason = SJ_FILTERED_DEPTH;
+    } else if (rule.one_in > 1 && !sj_function_rules_sample(judge->rules, function, rule.one_in)) {
+        verdict.reason = SJ_FILTERED_SAMPLED;
+    } else {
+        verdict.is_kept = true;
+    }
+    return verdict;
+}
 
 /* Returns the triggers of a function, as a bit set. */
 uint32_t sj_policy_judge_triggers(const sj_policy_judge *judge, uint32_t function);
+
+/* True if each call of a function reads the clock: triggers, value rules or calls.timed name it.
+ * `rules`: NULL without a policy. */
+bool sj_policy_judge_needs_clock(const sj_function_rules *rules, uint32_t function);
 
 /* Returns how long a call must last to be kept, in ticks. */
 uint64_t sj_policy_judge_minimum_ticks(const sj_policy_judge *judge);
