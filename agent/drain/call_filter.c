@@ -3,139 +3,27 @@
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/tail_calls.h"
 #include "agent/drain/call_filter_state.h"
-#include "agent/drain/governed_calls.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
 
 enum { OUTPUT_RECORDS = 4096 /* minimum capacity */ };
-static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
-                               uint64_t now_ticks);
-static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
-
 static bool is_value(const sj_record *record)
 {
     return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
 }
 
-/* Reports a gap if there are open calls of functions for which `is_endless` is true, because these
- * calls will have no exit. */
-static sj_status record_open(sj_call_filter *filter,
-                             bool (*is_endless)(void *context, uint32_t function), void *context,
-                             uint64_t now_ticks)
+void sj_call_filter_init(sj_call_filter *filter, const sj_call_filter_thread *thread)
 {
-    SJ_TRY(pass_all(filter, now_ticks));
-    return sj_assembler_has_open(filter->assembler, is_endless, context)
-               ? sj_assembler_add_loss(filter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
-               : SJ_OK;
-}
-
-/* Does this for the functions unhooked since the last change that the filter has seen. From now on
- * it has seen change number `changes`. */
-static sj_status record_change(sj_call_filter *filter, uint32_t changes, uint64_t now_ticks)
-{
-    sj_unhooked_set_since since = {.freed = filter->freed, .seen = filter->seen_changes};
-    filter->seen_changes = changes;
-    filter->late_records = SJ_CALL_FILTER_LATE_RECORDS;
-    return record_open(filter, sj_unhooked_set_has, &since, now_ticks);
-}
-
-static bool is_same(void *context, uint32_t function)
-{
-    return function == *(const uint32_t *)context;
-}
-
-/* Feeds records that were written after a change. A thread may have been stopped in an entry's
- * probe, or may have waited there for space. It then records the entry of an unhooked function only
- * now, and never its exit. */
-static sj_status feed_late(sj_call_filter *filter, const sj_record *records, size_t count,
-                           uint64_t now_ticks)
-{
-    size_t fed = 0;
-    for (size_t i = 0; i < count && filter->late_records > 0; i++) {
-        uint32_t function = sj_record_tag(&records[i]);
-        filter->late_records--;
-        if (sj_record_calls(sj_record_tag(&records[i])) != 0 &&
-            sj_unhooked_set_is_free(filter->freed, function, filter->seen_changes)) {
-            SJ_TRY(feed_filtered(filter, records + fed, i + 1 - fed, now_ticks));
-            SJ_TRY(record_open(filter, is_same, &function, now_ticks));
-            fed = i + 1;
-        }
+    *filter = (sj_call_filter){.thread = *thread};
+    if (thread->stack_high == 0) {
+        filter->thread.stack_high = UINT64_MAX;
     }
-    return feed_filtered(filter, records + fed, count - fed, now_ticks);
-}
-
-/* Returns the number of records that were written before a change. */
-static size_t count_before(const sj_record *records, size_t count, uint64_t ticks,
-                           uint64_t now_ticks)
-{
-    size_t before = 0;
-    while (before < count &&
-           (is_value(&records[before]) ||
-            sj_filter_whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
-        before++;
-    }
-    while (before < count && before > 0 && is_value(&records[before - 1])) {
-        before--; /* a value has no time, and belongs to the record after it */
-    }
-    return before;
-}
-
-/* Feeds the records written before functions were unhooked, and reports each change at its place
- * among the records. Each report also covers open calls of functions that only a later change
- * unhooked. Writes the number of fed records to `*fed`. */
-static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *records, size_t count,
-                                    size_t *fed, uint64_t now_ticks)
-{
-    const uint32_t changes = sj_unhooked_set_changes(filter->freed);
-    while (filter->seen_changes != changes) {
-        const uint32_t change = filter->seen_changes + 1;
-        const size_t before = count_before(records + *fed, count - *fed,
-                                           sj_unhooked_set_time(filter->freed, change), now_ticks);
-        if (*fed + before == count) {
-            return SJ_OK; /* the time of the change is after these records */
-        }
-        SJ_TRY(feed_late(filter, records + *fed, before, now_ticks));
-        *fed += before;
-        SJ_TRY(record_change(filter, change, now_ticks));
-    }
-    return SJ_OK;
-}
-
-void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
-                         const sj_call_filter_thread *thread)
-{
-    const uint32_t changes = thread->freed != NULL ? sj_unhooked_set_changes(thread->freed) : 0;
-    *filter = (sj_call_filter){
-        .assembler = assembler,
-        .governed = thread->governed,
-        .freed = thread->freed,
-        /* Open calls may be older than a change if the thread recorded before it was found, or had
-         * open calls at attach. */
-        .seen_changes = thread->freed != NULL
-                            ? sj_unhooked_set_changes_until(thread->freed, thread->start_ticks)
-                            : 0,
-        .late_records = changes != 0 ? SJ_CALL_FILTER_LATE_RECORDS : 0,
-        .view = thread->view,
-        .thread = thread->thread,
-        .thread_name = thread->name,
-        .stack_low = thread->stack_low,
-        .stack_high = thread->stack_high != 0 ? thread->stack_high : UINT64_MAX};
-}
-
-void sj_call_filter_set_governed(sj_call_filter *filter, sj_governed_process *governed)
-{
-    filter->governed = governed;
 }
 
 void sj_call_filter_drop_all(sj_call_filter *filter, bool drops)
 {
     filter->keeps_nothing = drops;
-}
-
-void sj_call_filter_expect_request(sj_call_filter *filter)
-{
-    filter->has_request = true;
 }
 
 void sj_call_filter_deinit(sj_call_filter *filter)
@@ -217,7 +105,7 @@ static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
     while (filter->held_from < filter->depth) {
         sj_filtered_call *call = &filter->calls[filter->held_from];
         if (call->state == CALL_HELD) {
-            if (sj_filter_age(now48, call->ticks48) < least) {
+            if (sj_record_age(now48, call->ticks48) < least) {
                 return;
             }
             call->state = CALL_PASSED;
@@ -245,7 +133,7 @@ size_t sj_call_filter_count_held(const sj_call_filter *filter)
 static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
 {
     const sj_filtered_call *call = &filter->calls[--filter->depth];
-    const uint64_t duration = sj_filter_age(now48, call->ticks48);
+    const uint64_t duration = sj_record_age(now48, call->ticks48);
     if (filter->held_from > filter->depth) {
         filter->held_from = filter->depth;
     }
@@ -253,14 +141,14 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
         filter->values.held_count = call->first_value;
     }
     if (call->state != CALL_PASSED) {
-        sj_function_rules_count(filter->rules,
+        sj_function_rules_count(filter->judge.rules,
                                 call->state == CALL_HELD ? SJ_FILTERED_MINIMUM
                                                          : (sj_filter_reason)call->reason,
                                 call->function, duration);
     }
     if (seen && call->triggers != 0) {
-        sj_triggers_call(filter->triggers, call->triggers, duration,
-                         sj_filter_whole_ticks(filter->now_ticks, now48), filter->thread);
+        sj_triggers_call(filter->judge.triggers, call->triggers, duration,
+                         sj_record_whole_ticks(filter->now_ticks, now48), filter->thread.number);
     }
 }
 
@@ -337,19 +225,15 @@ static void fold(sj_call_filter *filter, uint32_t callee, uint64_t ticks48)
 }
 
 /* Decides whether a call is passed on, held back or dropped. */
-static void decide(sj_call_filter *filter, sj_filtered_call *call, uint32_t one_in)
+static void decide(sj_call_filter *filter, sj_filtered_call *call)
 {
-    const sj_policy *policy = filter->policy;
-    call->state = CALL_DROPPED;
-    if (filter->keeps_nothing) {
-        call->reason = SJ_FILTERED_THREAD;
-    } else if (policy->max_depth != 0 && filter->depth >= policy->max_depth) {
-        call->reason = SJ_FILTERED_DEPTH;
-    } else if (one_in > 1 && !sj_function_rules_sample(filter->rules, call->function, one_in)) {
-        call->reason = SJ_FILTERED_SAMPLED;
-    } else {
-        call->state = filter->minimum_ticks != 0 ? CALL_HELD : CALL_PASSED;
-    }
+    const sj_call_verdict verdict =
+        sj_policy_judge_call(&filter->judge, call->function, filter->depth, !filter->keeps_nothing);
+    call->triggers = verdict.triggers;
+    call->reason = verdict.reason;
+    call->state = !verdict.is_kept             ? CALL_DROPPED
+                  : filter->minimum_ticks != 0 ? CALL_HELD
+                                               : CALL_PASSED;
 }
 
 /* Returns the location of the next call; NULL if out of memory. */
@@ -368,8 +252,8 @@ static sj_filtered_call *reserve_call(sj_call_filter *filter)
  * address. */
 static uint64_t managed_address(const sj_call_filter *filter)
 {
-    const sj_record_run own = {.stack_low = filter->stack_low,
-                               .stack_span = filter->stack_high - filter->stack_low};
+    const sj_record_run own = {.stack_low = filter->thread.stack_low,
+                               .stack_span = filter->thread.stack_high - filter->thread.stack_low};
     return filter->depth > 0 ? sj_managed_address(filter->calls[filter->depth - 1].stack)
                              : sj_managed_base(&own);
 }
@@ -393,15 +277,12 @@ static void filter_enter(sj_call_filter *filter, const sj_record *record, uint64
     if (call == NULL) {
         return;
     }
-    const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
-    const sj_function_rule rule = sj_function_rules_get(filter->rules, function);
     *call = (sj_filtered_call){.enter = *record,
                                .stack = stack,
                                .ticks48 = ticks48,
-                               .function = function,
-                               .first_value = filter->values.held_count,
-                               .triggers = rule.triggers};
-    decide(filter, call, rule.one_in);
+                               .function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK,
+                               .first_value = filter->values.held_count};
+    decide(filter, call);
     claim_values(filter, record);
     if (call->state != CALL_DROPPED) {
         hold_values(filter, call);
@@ -498,7 +379,7 @@ static void filter_exit(sj_call_filter *filter, const sj_record *record, uint64_
 static bool is_on_own_stack(const sj_call_filter *filter, uint64_t stack)
 {
     return sj_record_is_managed(stack) ||
-           (stack >= filter->stack_low && stack < filter->stack_high &&
+           (stack >= filter->thread.stack_low && stack < filter->thread.stack_high &&
             !sj_alternate_stack_has(&filter->alternate, stack));
 }
 
@@ -531,7 +412,7 @@ static void filter_note(sj_call_filter *filter, const sj_record *record, uint64_
         /* for another stack, no call is below the address */
         end_below(filter, sj_record_stack(record), ticks48);
     }
-    if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
+    if (note == SJ_NOTE_MARK_BEGIN && filter->judge.triggers != NULL) {
         sj_call_filter_mark(filter, record, ticks48);
     }
 }
@@ -546,7 +427,8 @@ static void put_recording_note(sj_call_filter *filter, uint64_t ticks48, bool on
 
 static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
 {
-    const bool paused = filter->triggers != NULL && sj_triggers_is_paused(filter->triggers);
+    const bool paused =
+        filter->judge.triggers != NULL && sj_triggers_is_paused(filter->judge.triggers);
     if (paused == filter->paused) {
         return;
     }
@@ -596,18 +478,30 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     }
 }
 
-static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
-                               uint64_t now_ticks)
+bool sj_call_filter_is_idle(const sj_call_filter *filter, bool has_request)
 {
-    const bool pauses = filter->triggers != NULL && (filter->paused || filter->has_request ||
-                                                     sj_triggers_is_paused(filter->triggers));
-    if (!filter->is_needed && !pauses) {
-        return sj_assembler_feed(filter->assembler, records, count, now_ticks);
+    return !filter->is_needed &&
+           (filter->judge.triggers == NULL ||
+            (!filter->paused && !has_request && !sj_triggers_is_paused(filter->judge.triggers)));
+}
+
+/* Lends the records that are passed on. */
+static sj_status lend_output(sj_call_filter *filter, sj_record_batch *batch)
+{
+    if (filter->failed) {
+        return SJ_ENOMEM;
     }
-    filter->now_ticks = now_ticks;
+    batch->records = filter->output;
+    batch->count = (uint32_t)filter->output_count;
+    return SJ_OK;
+}
+
+sj_status sj_call_filter_apply(sj_call_filter *filter, sj_record_batch *batch)
+{
+    filter->now_ticks = batch->now_ticks;
     filter->output_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        filter_record(filter, &records[i]);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        filter_record(filter, &batch->records[i]);
     }
     if (filter->is_finishing && count_calls(filter, 0, CALL_DROPPED) == 0) {
         filter->is_finishing = false;
@@ -616,16 +510,7 @@ static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records,
     if (!filter->is_needed) {
         pass_waiting(filter);
     }
-    if (filter->failed) {
-        return SJ_ENOMEM;
-    }
-    return sj_assembler_feed(filter->assembler, filter->output, filter->output_count, now_ticks);
-}
-
-static bool asks_of_calls(const sj_policy *policy)
-{
-    return policy->max_depth != 0 || policy->minimum_ns != 0 || policy->thread_count != 0 ||
-           policy->sampled_count != 0 || policy->trigger_count != 0 || policy->begins_paused;
+    return lend_output(filter, batch);
 }
 
 static void adopt(void *context, const sj_stack_frame *call)
@@ -648,73 +533,42 @@ static void adopt(void *context, const sj_stack_frame *call)
 
 /* Adopts the open calls of the assembler, unless the filter has followed them itself. Gives all
  * open calls the triggers of the new policy. */
-static void adopt_open_calls(sj_call_filter *filter)
+static void adopt_open_calls(sj_call_filter *filter, const sj_assembler *assembler)
 {
     if (!filter->is_needed || filter->paused) {
         filter->depth = 0;
         filter->values.held_count = 0;
-        filter->alternate = sj_assembler_get_alternate(filter->assembler);
-        sj_assembler_visit_open(filter->assembler, adopt, filter);
+        filter->alternate = sj_assembler_get_alternate(assembler);
+        sj_assembler_visit_open(assembler, adopt, filter);
     }
     filter->held_from = filter->depth;
     for (uint32_t i = 0; i < filter->depth; i++) {
         sj_filtered_call *call = &filter->calls[i];
-        call->triggers = sj_function_rules_get(filter->rules, call->function).triggers;
+        call->triggers = sj_policy_judge_triggers(&filter->judge, call->function);
     }
 }
 
-sj_status sj_call_filter_set(sj_call_filter *filter, const sj_call_filter_rules *rules,
-                             uint64_t now_ticks)
+sj_status sj_call_filter_set(sj_call_filter *filter, const sj_policy_judge *judge,
+                             const sj_assembler *assembler)
 {
-    SJ_TRY(pass_all(filter, now_ticks));
-    filter->policy = rules->policy;
-    filter->rules = rules->rules;
-    filter->triggers = rules->triggers;
-    filter->minimum_ticks = rules->minimum_ticks;
-    filter->keeps_nothing = rules->keeps_nothing;
+    filter->judge = *judge;
+    filter->minimum_ticks = sj_policy_judge_minimum_ticks(judge);
+    filter->keeps_nothing = !sj_policy_judge_thread(judge, filter->thread.name);
     filter->last_tick = 0;
-    adopt_open_calls(filter);
-    const bool asks = asks_of_calls(rules->policy);
-    filter->is_finishing = !asks && count_calls(filter, 0, CALL_DROPPED) != 0;
-    filter->is_needed = asks || filter->is_finishing;
+    adopt_open_calls(filter, assembler);
+    const bool filters = sj_policy_judge_filters_calls(judge);
+    filter->is_finishing = !filters && count_calls(filter, 0, CALL_DROPPED) != 0;
+    filter->is_needed = filters || filter->is_finishing;
     return filter->failed ? SJ_ENOMEM : SJ_OK;
 }
 
-sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records, size_t count,
-                              uint64_t now_ticks)
+sj_status sj_call_filter_release(sj_call_filter *filter, sj_record_batch *batch)
 {
-    size_t fed = 0;
-    if (filter->governed != NULL) {
-        sj_governed_calls_count(filter->governed, records, count);
-    }
-    if (filter->freed != NULL) {
-        SJ_TRY(feed_until_changes(filter, records, count, &fed, now_ticks));
-    }
-    const sj_status status =
-        feed_late(filter, fed == 0 ? records : records + fed, count - fed, now_ticks);
-    filter->has_request = false;
-    return status;
-}
-
-/* Passes on all calls that are held back. */
-static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
-{
-    if (!filter->is_needed || filter->paused) {
-        return SJ_OK;
-    }
     filter->output_count = 0;
-    end_jumped_call(filter);
-    pass_held(filter, now_ticks & SJ_TICKS48_MASK, 0);
-    pass_waiting(filter);
-    if (filter->failed) {
-        return SJ_ENOMEM;
+    if (filter->is_needed && !filter->paused) {
+        end_jumped_call(filter);
+        pass_held(filter, batch->now_ticks & SJ_TICKS48_MASK, 0);
+        pass_waiting(filter);
     }
-    return sj_assembler_feed(filter->assembler, filter->output, filter->output_count, now_ticks);
-}
-
-sj_status sj_call_filter_end(sj_call_filter *filter, uint64_t now_ticks)
-{
-    SJ_TRY(pass_all(filter, now_ticks));
-    const uint32_t changes = filter->freed != NULL ? sj_unhooked_set_changes(filter->freed) : 0;
-    return changes != filter->seen_changes ? record_change(filter, changes, now_ticks) : SJ_OK;
+    return lend_output(filter, batch);
 }

@@ -1,8 +1,5 @@
-/* The call filter: processes the records of one thread before its assembler gets them.
- *
- * It counts calls for the overhead budget and reports unhooked functions to the assembler. It drops
- * the calls that the policy does not keep, and informs the triggers. One filter for each thread;
- * used by the drain's thread only.
+/* The call filter: drops the calls of one thread that the policy does not keep, and informs the
+ * triggers. One filter for each thread; used by the drain's thread only.
  *
  * The filter keeps all calls on stacks other than the thread's own (coroutines, signal stacks). */
 #ifndef SJ_AGENT_DRAIN_CALL_FILTER_H
@@ -11,34 +8,25 @@
 #include "agent/assembler/assembler.h"
 #include "agent/drain/arena_view.h"
 #include "agent/drain/filter_values.h"
-#include "agent/modes/overhead_governor.h"
-#include "agent/modes/triggers.h"
-#include "agent/registry/function_rules.h"
+#include "agent/drain/policy_judge.h"
+#include "agent/drain/record_batch.h"
 
 /* An open call that the filter knows. */
 typedef struct sj_filtered_call sj_filtered_call;
 
-/* A thread that was stopped in a probe completes the probe after its signal handlers have returned.
- * This is the number of records that the handlers may write meanwhile. */
-enum { SJ_CALL_FILTER_LATE_RECORDS = 4096 };
+/* The thread that a filter belongs to. All pointers are borrowed and must outlive the filter. */
+typedef struct sj_call_filter_thread {
+    const sj_arena_view *view; /* holds the names of marks; needed with triggers */
+    uint64_t number;
+    const char *name;    /* its content changes when the thread is renamed */
+    uint64_t stack_low;  /* bounds of the thread's own stack */
+    uint64_t stack_high; /* 0: unknown, so every address counts as the thread's own stack */
+} sj_call_filter_thread;
 
 typedef struct sj_call_filter {
-    sj_assembler *assembler;
-    sj_governed_process *governed; /* NULL without a budget */
-    sj_unhooked_set *freed; /* unhooked functions of the process; NULL: functions stay hooked */
-    uint32_t seen_changes;  /* number of changes of `freed` that were applied */
-    /* number of records to come that may contain a delayed entry of a function that was unhooked */
-    uint32_t late_records;
-    /* the policy for calls; all NULL or 0: keep all calls */
-    const sj_policy *policy;
-    sj_function_rules *rules;
-    sj_triggers *triggers;
-    const sj_arena_view *view; /* holds the names of marks; borrowed; needed with triggers */
+    sj_call_filter_thread thread;
+    sj_policy_judge judge; /* all members NULL or 0: keep all calls */
     uint64_t minimum_ticks;
-    uint64_t thread;
-    const char *thread_name; /* borrowed; changes when the thread is renamed */
-    uint64_t stack_low;      /* bounds of the thread's own stack */
-    uint64_t stack_high;
     /* alternate stack of a running handler that lies inside the thread's own stack */
     sj_alternate_stack alternate;
     /* the policy filters calls, or calls that the previous policy dropped are still open */
@@ -46,7 +34,6 @@ typedef struct sj_call_filter {
     /* the policy filters no calls; the filter still waits for the end of calls that the previous
      * policy dropped */
     bool is_finishing;
-    bool has_request;   /* the records being fed contain a request of the program */
     uint64_t now_ticks; /* upper bound for the times of the records being fed */
     bool keeps_nothing; /* the policy does not want the thread's name: calls are only counted */
     /* current state */
@@ -67,55 +54,31 @@ typedef struct sj_call_filter {
     size_t output_capacity;
 } sj_call_filter;
 
-/* The part of a policy that filters the calls of one thread. */
-typedef struct sj_call_filter_rules {
-    const sj_policy *policy;
-    sj_function_rules *rules;
-    sj_triggers *triggers;
-    uint64_t minimum_ticks;
-    bool keeps_nothing;
-} sj_call_filter_rules;
+/* Initializes a filter that keeps all calls. Change its state only through the functions below. */
+void sj_call_filter_init(sj_call_filter *filter, const sj_call_filter_thread *thread);
 
-/* The thread that a filter belongs to. All pointers are borrowed and must outlive the filter. */
-typedef struct sj_call_filter_thread {
-    sj_governed_process *governed; /* NULL without a budget */
-    sj_unhooked_set *freed;        /* NULL: functions stay hooked */
-    const sj_arena_view *view;
-    uint64_t thread;
-    const char *name; /* its content may change */
-    uint64_t start_ticks;
-    uint64_t stack_low;
-    uint64_t stack_high; /* 0: unknown, so every address counts as the thread's own stack */
-} sj_call_filter_thread;
-
-/* Initializes a filter for `assembler` (borrowed). It keeps all calls. Change its state only
- * through the functions below. */
-void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
-                         const sj_call_filter_thread *thread);
-
-/* Makes the filter count calls for the budget from now on. */
-void sj_call_filter_set_governed(sj_call_filter *filter, sj_governed_process *governed);
+/* Frees the filter's memory. */
+void sj_call_filter_deinit(sj_call_filter *filter);
 
 /* If `drops` is true, calls that begin from now on are only counted: the policy does not want
  * threads of this name. If false, calls that begin from now on are filtered again. */
 void sj_call_filter_drop_all(sj_call_filter *filter, bool drops);
 
-/* Announces that the next records contain a request of the program. */
-void sj_call_filter_expect_request(sj_call_filter *filter);
+/* Replaces the policy, which is not NULL. Call sj_call_filter_release before it. Calls that are
+ * only counted stay so until they end. The filter also tracks the calls that are open in
+ * `assembler`, which is only read. Returns SJ_ENOMEM if out of memory. */
+SJ_MUST_CHECK sj_status sj_call_filter_set(sj_call_filter *filter, const sj_policy_judge *judge,
+                                           const sj_assembler *assembler);
 
-/* Replaces the policy. The filter passes on the calls that are held back. Calls that are only
- * counted stay so until they end. The filter also tracks the calls that are open in the assembler.
- * Returns SJ_ENOMEM if out of memory. */
-SJ_MUST_CHECK sj_status sj_call_filter_set(sj_call_filter *filter,
-                                           const sj_call_filter_rules *rules, uint64_t now_ticks);
+/* True if the filter would pass on each record of a batch. `has_request` is the batch's member. */
+bool sj_call_filter_is_idle(const sj_call_filter *filter, bool has_request);
 
-/* Frees the filter's memory. */
-void sj_call_filter_deinit(sj_call_filter *filter);
-
-/* Filters records and feeds the kept ones to the assembler, like sj_assembler_feed. Returns
+/* Replaces the batch's records by those that are passed on, borrowed until the next call. Returns
  * SJ_ENOMEM if out of memory. */
-SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records,
-                                            size_t count, uint64_t now_ticks);
+SJ_MUST_CHECK sj_status sj_call_filter_apply(sj_call_filter *filter, sj_record_batch *batch);
+
+/* Replaces the batch's records by those that are held back. Returns SJ_ENOMEM if out of memory. */
+SJ_MUST_CHECK sj_status sj_call_filter_release(sj_call_filter *filter, sj_record_batch *batch);
 
 /* Reports to the triggers the open calls that have exceeded their limit, and the running turn of
  * the event loop if it has. Durations are measured up to the time of the previous call of this
@@ -125,9 +88,5 @@ void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 /* Returns the number of open calls that are held back because they have not reached the policy's
  * minimum duration yet. */
 size_t sj_call_filter_count_held(const sj_call_filter *filter);
-
-/* Passes on the calls that are held back. Reports the functions that were unhooked since the last
- * record, because their calls stay open at the end. Returns SJ_ENOMEM if out of memory. */
-SJ_MUST_CHECK sj_status sj_call_filter_end(sj_call_filter *filter, uint64_t now_ticks);
 
 #endif

@@ -1,23 +1,9 @@
-/* Internal header of the call filter: the state of an open call, and 48-bit times. */
+/* Internal header of the call filter: the state of an open call. */
 #ifndef SJ_AGENT_DRAIN_CALL_FILTER_STATE_H
 #define SJ_AGENT_DRAIN_CALL_FILTER_STATE_H
 
 #include "agent/drain/call_filter.h"
-
-#define SJ_TICKS48_MASK ((UINT64_C(1) << 48) - 1)
-
-/* Extends the 48-bit time of a record that was written before `now_ticks` to 64 bits. */
-static inline uint64_t sj_filter_whole_ticks(uint64_t now_ticks, uint64_t ticks48)
-{
-    return now_ticks - ((now_ticks - ticks48) & SJ_TICKS48_MASK);
-}
-
-/* Returns the ticks from one 48-bit time to another; 0 if the clock went back. */
-static inline uint64_t sj_filter_age(uint64_t now48, uint64_t then48)
-{
-    const uint64_t ticks = (now48 - then48) & SJ_TICKS48_MASK;
-    return ticks <= SJ_TICKS48_MASK / 2 ? ticks : 0;
-}
+#include "agent/drain/record_ticks.h"
 
 /* Action of the filter for an open call. */
 typedef enum call_state {

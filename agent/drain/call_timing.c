@@ -1,6 +1,6 @@
 #include "agent/drain/call_timing.h"
 
-#include "agent/registry/function_rules.h"
+#include "agent/drain/policy_judge.h"
 
 #include <stdlib.h>
 
@@ -60,13 +60,9 @@ static void time_again(sj_call_timing *timing, uint32_t function)
     set_counted(timing, function, false);
 }
 
-static bool is_asked_about(const sj_call_timing *timing, uint32_t function)
+static bool needs_clock(const sj_call_timing *timing, uint32_t function)
 {
-    if (timing->rules == NULL || timing->is_off) {
-        return timing->is_off;
-    }
-    const sj_function_rule rule = sj_function_rules_get(timing->rules, function);
-    return rule.triggers != 0 || rule.values != 0 || rule.is_timed;
+    return timing->is_off || sj_policy_judge_needs_clock(timing->rules, function);
 }
 
 void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *rules, bool counts)
@@ -74,7 +70,7 @@ void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *r
     timing->rules = rules;
     timing->is_off = !counts;
     for (uint32_t i = 0; i < SJ_SHORT_FUNCTIONS; i++) {
-        if (timing->functions[i].is_counted && is_asked_about(timing, i)) {
+        if (timing->functions[i].is_counted && needs_clock(timing, i)) {
             time_again(timing, i);
         }
     }
@@ -86,7 +82,7 @@ static void end_window(sj_call_timing *timing, uint32_t function, uint64_t end48
     const double mean = (double)timed->ticks / timed->calls;
     const bool are_many = ((end48 - timed->since48) & TICKS48_MASK) <= timing->second_ticks;
     timed->calls = 0;
-    if (mean <= timing->short_ticks && are_many && !is_asked_about(timing, function)) {
+    if (mean <= timing->short_ticks && are_many && !needs_clock(timing, function)) {
         timed->mean_ticks = mean;
         timed->calls = SEED_WEIGHT;
         set_counted(timing, function, true);

@@ -5,9 +5,9 @@
 
 #include "agent/abi/record.h"
 #include "agent/drain/drain.h"
+#include "agent/drain/policy_judge.h"
 #include "agent/modes/profile.h"
 #include "agent/modes/stack_sampler.h"
-#include "agent/modes/triggers.h"
 
 typedef struct sj_drain_shared {
     sj_drain_options options;
@@ -33,6 +33,15 @@ typedef struct sj_drain_shared {
     uint64_t window_ns; /* length of the profiling window; 0: no limit, or `window_end_ns` is set */
     uint64_t window_end_ns; /* end of the window, which begins at the first record; 0: unknown */
 } sj_drain_shared;
+
+/* Returns a judge of the current policy, which is valid until the policy changes. */
+static inline sj_policy_judge sj_drain_judge(const sj_drain_shared *shared)
+{
+    return (sj_policy_judge){.policy = shared->options.policy,
+                             .rules = shared->options.rules,
+                             .triggers = shared->triggers,
+                             .ns_per_tick = shared->options.ns_per_tick};
+}
 
 /* Returns the session's next thread number. */
 static inline uint64_t sj_drain_next_thread(const sj_drain_shared *shared)

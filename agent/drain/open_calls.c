@@ -1,8 +1,6 @@
 #include "agent/drain/open_calls.h"
 
-#include "agent/drain/block_sink.h"
 #include "agent/host/clock.h"
-#include "agent/policy/thread_filter.h"
 
 #include <stdlib.h>
 
@@ -42,10 +40,12 @@ sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *
         return SJ_ENOMEM;
     }
     sj_status status = SJ_OK;
-    const size_t count = copy(shared, (pid_t)thread->tid, calls);
-    if (count > 0 && sj_thread_is_wanted(shared->options.policy, thread->name)) {
+    const size_t count = copy(shared, (pid_t)thread->emitter.tid, calls);
+    const sj_policy_judge judge = sj_drain_judge(shared);
+    sj_thread_emitter *emitter = &thread->emitter;
+    if (count > 0 && sj_policy_judge_thread(&judge, emitter->name)) {
         const uint64_t ticks = shared->preopened_ticks;
-        thread->start_ticks = ticks < thread->start_ticks ? ticks : thread->start_ticks;
+        emitter->start_ticks = ticks < emitter->start_ticks ? ticks : emitter->start_ticks;
         thread->unflushed = count;
         status = sj_assembler_preopen(thread->assembler, calls, count, ticks);
     }
@@ -56,7 +56,7 @@ sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *
 void sj_open_calls_forget(const sj_process_drain *process, const sj_thread_drain *thread)
 {
     if (has_preopened(process->shared, process->tracked.pid)) {
-        forget(process->shared, (pid_t)thread->tid);
+        forget(process->shared, (pid_t)thread->emitter.tid);
     }
 }
 
@@ -69,93 +69,40 @@ size_t sj_open_calls_count(const sj_drain_shared *shared, pid_t pid)
     return count;
 }
 
-/* A thread with open calls that has recorded nothing. */
-typedef struct silent_thread {
-    const sj_process_drain *process;
-    uint64_t number;
-    uint32_t tid;
-    uint32_t stream;
-    char name[SJ_THREAD_NAME_BYTES];
-} silent_thread;
-
-static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stack,
-                            uint64_t first_ticks)
+/* Enters the calls of a thread that has recorded nothing, and ends its stream. If the thread has
+ * ended and its process runs, its calls count as unwound. */
+static sj_status send_calls(const sj_process_drain *process, sj_thread_emitter *emitter,
+                            const sj_stack_frame *calls, size_t count)
 {
-    silent_thread *thread = context;
-    (void)stack_address;
-    (void)own_stack;
-    (void)first_ticks;
-    thread->stream = sj_drain_next_stream(thread->process->shared, thread->tid);
-    return thread->stream;
-}
-
-static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
-{
-    const silent_thread *thread = context;
-    return sj_block_sink_write(thread->process->shared, header, bytes);
-}
-
-static void ignore_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
-{
-    (void)context;
-    (void)mark_index;
-    (void)end;
-    (void)ticks;
-}
-
-static sj_status send_thread(const silent_thread *thread, uint64_t ended_ticks)
-{
-    Sojourn__Thread message = SOJOURN__THREAD__INIT;
-    const sj_drain_shared *shared = thread->process->shared;
-    uint32_t stream = thread->stream;
-    message.session_id = sj_frame_writer_session_bytes(shared->options.writer);
-    message.process = thread->process->number;
-    message.thread = thread->number;
-    message.tid = thread->tid;
-    message.name = (char *)(uintptr_t)thread->name;
-    message.started_ticks = shared->preopened_ticks;
-    message.ended_ticks = ended_ticks;
-    message.n_stream = 1;
-    message.stream = &stream;
-    message.is_main = thread->tid == (uint32_t)thread->process->tracked.pid;
-    const sj_slice no_payload = {0};
-    return sj_frame_writer_send(shared->options.writer, SJ_FRAME_THREAD, &message.base, no_payload);
-}
-
-/* Enters the calls and ends the stream. If the thread has ended and its process runs, its calls
- * count as unwound. */
-static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, size_t count)
-{
-    sj_drain_shared *shared = thread->process->shared;
-    const uint64_t gone_ticks = thread->process->ended_ticks;
+    sj_drain_shared *shared = process->shared;
+    const uint64_t gone_ticks = process->ended_ticks;
     const uint64_t now_ticks = gone_ticks != 0 ? gone_ticks : sj_clock_ticks();
-    const bool has_ended = !sj_tracked_process_has_ended(&thread->process->tracked) &&
-                           !sj_tracked_process_has_thread(&thread->process->tracked, thread->tid);
+    const bool has_ended = !sj_tracked_process_has_ended(&process->tracked) &&
+                           !sj_tracked_process_has_thread(&process->tracked, emitter->tid);
     const sj_assembler_options options = {.session =
                                               *sj_frame_writer_session(shared->options.writer),
                                           .start_ticks = shared->preopened_ticks,
                                           .clock_step = shared->clock_step,
                                           .kept_step = shared->kept_step,
                                           .encoder = shared->encoder};
-    const sj_assembler_sink sink = {
-        .context = thread, .open_stream = open_stream, .block = write_block, .mark = ignore_mark};
+    sj_assembler_sink sink;
     sj_assembler *assembler;
+    sj_thread_emitter_sink(emitter, &sink);
     SJ_TRY(sj_assembler_new(&options, &sink, &assembler));
+    emitter->assembler = assembler;
     sj_status status = sj_assembler_preopen(assembler, calls, count, shared->preopened_ticks);
     if (status == SJ_OK) {
-        status = send_thread(thread, now_ticks);
+        status = sj_thread_emitter_announce(emitter);
     }
     if (status == SJ_OK) {
         status = sj_assembler_end(assembler, now_ticks, has_ended, 0);
     }
+    if (status == SJ_OK) {
+        status = sj_thread_emitter_end(emitter, now_ticks);
+    }
     sj_assembler_counters counters;
     sj_assembler_get_counters(assembler, &counters);
     sj_assembler_free(assembler);
-    if (status == SJ_OK && counters.refused_calls > 0) {
-        status = sj_frame_writer_gap(shared->options.writer, SJ_GAP_SPOOL_FULL, thread->number,
-                                     thread->stream, counters.refused_calls,
-                                     counters.refused_events, shared->preopened_ticks, now_ticks);
-    }
     SJ_TRY(status);
     shared->ended.threads++;
     shared->ended.calls += counters.calls;
@@ -163,6 +110,29 @@ static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, 
     shared->ended.lost_calls += counters.refused_calls;
     shared->ended.lost_events += counters.refused_events;
     return SJ_OK;
+}
+
+/* Sends the open calls of a thread that has recorded nothing, unless the policy does not want the
+ * thread. */
+static sj_status report_silent_thread(const sj_process_drain *process, pid_t tid,
+                                      const sj_stack_frame *calls, size_t count)
+{
+    const sj_policy_judge judge = sj_drain_judge(process->shared);
+    sj_thread_slot no_slot = {0};
+    sj_thread_emitter emitter = {.shared = process->shared,
+                                 .process = process->number,
+                                 .tid = (uint32_t)tid,
+                                 .is_main = tid == process->tracked.pid,
+                                 .start_ticks = process->shared->preopened_ticks};
+    sj_read_progress_init(&emitter.progress, &no_slot);
+    sj_thread_read_name(process->tracked.pid, emitter.tid, emitter.name);
+    if (!sj_policy_judge_thread(&judge, emitter.name)) {
+        return SJ_OK;
+    }
+    emitter.number = sj_drain_next_thread(process->shared);
+    const sj_status status = send_calls(process, &emitter, calls, count);
+    sj_thread_emitter_deinit(&emitter);
+    return status;
 }
 
 sj_status sj_open_calls_report_remaining(const sj_process_drain *process)
@@ -175,16 +145,10 @@ sj_status sj_open_calls_report_remaining(const sj_process_drain *process)
     sj_status status = calls != NULL ? SJ_OK : SJ_ENOMEM;
     for (size_t i = 0; status == SJ_OK && i < shared->preopened_count; i++) {
         const pid_t tid = shared->preopened[i].tid;
-        silent_thread thread = {.process = process, .tid = (uint32_t)tid};
         if (tid == 0) {
             continue;
         }
-        const size_t count = copy(shared, tid, calls);
-        sj_thread_read_name(process->tracked.pid, thread.tid, thread.name);
-        if (sj_thread_is_wanted(shared->options.policy, thread.name)) {
-            thread.number = sj_drain_next_thread(shared);
-            status = send_calls(&thread, calls, count);
-        }
+        status = report_silent_thread(process, tid, calls, copy(shared, tid, calls));
         if (status == SJ_OK) {
             forget(shared, tid);
         }

@@ -151,8 +151,8 @@ static bool has_successor(const sj_process_drain *process, const sj_thread_drain
 {
     for (uint32_t i = 0; i < process->view.max_threads; i++) {
         const sj_thread_drain *other = process->threads[i];
-        if (other != NULL && other != thread && other->tid == thread->tid &&
-            other->start_ticks > thread->start_ticks) {
+        if (other != NULL && other != thread && other->emitter.tid == thread->emitter.tid &&
+            other->emitter.start_ticks > thread->emitter.start_ticks) {
             return true;
         }
     }
@@ -203,7 +203,7 @@ static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thr
 static sj_status check_for_end(sj_process_drain *process, uint32_t slot, uint64_t now_ns)
 {
     sj_thread_drain *thread = process->threads[slot];
-    if (sj_tracked_process_has_thread(&process->tracked, thread->tid) &&
+    if (sj_tracked_process_has_thread(&process->tracked, thread->emitter.tid) &&
         !has_successor(process, thread)) {
         thread->gone_ns = 0;
         return SJ_OK;
@@ -221,11 +221,10 @@ static sj_status check_for_end(sj_process_drain *process, uint32_t slot, uint64_
 /* True if the policy chooses threads by name and this thread may not have its name yet. */
 static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *slot)
 {
-    const sj_drain_options *options = &process->shared->options;
-    return options->policy != NULL && options->policy->thread_count != 0 &&
-           !process->is_finishing &&
+    const sj_policy_judge judge = sj_drain_judge(process->shared);
+    return sj_policy_judge_filters_threads(&judge) && !process->is_finishing &&
            atomic_load(&slot->chunk_sequence) <= process->view.chunks_per_thread / 2 &&
-           (double)(sj_clock_ticks() - slot->start_ticks) * options->ns_per_tick < NAMING_NS;
+           (double)(sj_clock_ticks() - slot->start_ticks) * judge.ns_per_tick < NAMING_NS;
 }
 
 static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool is_check_due, bool flush,
@@ -242,10 +241,10 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool is_che
         SJ_TRY(sj_thread_drain_new(process, slot, &process->threads[slot]));
         process->thread_count++;
         SJ_TRY(sj_thread_drain_watch(process->threads[slot]));
-    } else if (is_check_due && !process->threads[slot]->is_announced &&
+    } else if (is_check_due && !process->threads[slot]->emitter.is_announced &&
                process->threads[slot]->gone_ns == 0) {
         /* The thread lives. The frame of a thread that has ended is sent at its end. */
-        SJ_TRY(sj_thread_drain_announce(process->threads[slot]));
+        SJ_TRY(sj_thread_emitter_announce(&process->threads[slot]->emitter));
     }
     sj_thread_drain *thread = process->threads[slot];
     if (is_check_due) {
@@ -254,7 +253,7 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool is_che
     SJ_TRY(
         sj_thread_drain_read(thread, is_check_due ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
     if (is_check_due) {
-        sj_call_filter_watch(&thread->reader.filter, now_ticks);
+        sj_call_filter_watch(&thread->stages.filter, now_ticks);
     }
     if (flush) {
         SJ_TRY(sj_thread_drain_flush(thread));
@@ -277,7 +276,7 @@ static void govern(sj_process_drain *process)
     }
     for (uint32_t i = 0; i < process->view.max_threads; i++) {
         if (process->threads[i] != NULL) {
-            sj_call_filter_set_governed(&process->threads[i]->reader.filter, process->governed);
+            process->threads[i]->stages.governed = process->governed;
         }
     }
 }
@@ -421,7 +420,7 @@ sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
     for (uint32_t slot = 0; process->is_open && slot < process->view.max_threads; slot++) {
         if (process->threads[slot] != NULL) {
             SJ_TRY(sj_thread_drain_set_policy(process->threads[slot]));
-            SJ_TRY(announce ? sj_thread_drain_announce(process->threads[slot]) : SJ_OK);
+            SJ_TRY(announce ? sj_thread_emitter_announce(&process->threads[slot]->emitter) : SJ_OK);
         }
     }
     return SJ_OK;

@@ -3,7 +3,8 @@
 #ifndef SJ_AGENT_DRAIN_PROCESS_DRAIN_H
 #define SJ_AGENT_DRAIN_PROCESS_DRAIN_H
 
-#include "agent/drain/chunk_reader.h"
+#include "agent/drain/arena_view.h"
+#include "agent/drain/call_timing.h"
 #include "agent/drain/drain_context.h"
 #include "agent/drain/thread_times.h"
 #include "agent/drain/tracked_process.h"

@@ -1,41 +1,32 @@
-/* The drain's state of one thread: a reader, an assembler, and the frames about the thread. */
+/* The drain's state of one thread: its pipeline, and what is known about the thread itself. */
 #ifndef SJ_AGENT_DRAIN_THREAD_DRAIN_H
 #define SJ_AGENT_DRAIN_THREAD_DRAIN_H
 
+#include "agent/drain/chunk_reader.h"
 #include "agent/drain/process_drain.h"
+#include "agent/drain/record_stages.h"
+#include "agent/drain/thread_emitter.h"
 #include "agent/drain/thread_times.h"
-#include "agent/policy/thread_filter.h"
 
+/* The thread's pipeline. Records move from `reader` through `stages` to `assembler`, and its blocks
+ * to `emitter`. */
 struct sj_thread_drain {
     sj_process_drain *process;
     sj_chunk_reader reader;
+    sj_record_stages stages;
     sj_assembler *assembler;
-    uint64_t number;
-    uint32_t tid;
-    uint64_t start_ticks;
-    uint64_t ended_ticks;
-    bool is_announced; /* its frame was sent */
-    char name[SJ_THREAD_NAME_BYTES];
+    sj_thread_emitter emitter;
     uint64_t next_name_ns; /* when its name is read next */
     uint64_t name_pause_ns;
-    uint32_t *streams;
-    size_t stream_count;
-    size_t stream_capacity;
-    uint64_t reported_lost_calls; /* losses reported by gaps in stored blocks */
-    uint64_t reported_lost_events;
-    int64_t known_endings; /* offered endings without records; they are not counted as unsent */
-    uint64_t unflushed;    /* events since the last flush */
-    uint64_t gone_ns;      /* when its tid was first missing; 0: the tid exists */
+    uint64_t unflushed; /* events since the last flush */
+    uint64_t gone_ns;   /* when its tid was first missing; 0: the tid exists */
     /* the arena's `slot_requests` some time after `gone_ns`; 0: not read yet */
     uint64_t gone_requests;
     sj_thread_clock clock; /* its CPU times */
-    /* calls in its discard window, which the slot's counters do not include */
-    uint64_t discarded_calls;
-    uint64_t discarded_events;
 };
 
 /* Creates the state of the thread in `slot`. Its frame is sent at its end, or while it lives by
- * sj_thread_drain_announce. Returns SJ_ENOMEM, SJ_EIO. */
+ * sj_thread_emitter_announce. Returns SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot,
                                             sj_thread_drain **thread);
 void sj_thread_drain_free(sj_thread_drain *thread);
@@ -46,9 +37,6 @@ void sj_thread_drain_free(sj_thread_drain *thread);
  * They are also read when the process finishes. For a dead process, it uses the last name that the
  * arena holds. */
 void sj_thread_drain_follow_name(sj_thread_drain *thread);
-/* Sends the thread's frame. Repeated calls send it again. Returns an error of
- * sj_frame_writer_send. */
-SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);
 
 /* Applies the drain's policy to the thread from now on. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_thread_drain_set_policy(sj_thread_drain *thread);
@@ -57,7 +45,7 @@ SJ_MUST_CHECK sj_status sj_thread_drain_set_policy(sj_thread_drain *thread);
 SJ_MUST_CHECK sj_status sj_thread_drain_watch(sj_thread_drain *thread);
 
 /* Reads the thread's records and adds their number to `*records`. Returns the errors of
- * sj_chunk_reader_read. */
+ * sj_record_stages_feed. */
 SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode,
                                              uint64_t now_ns, uint64_t *records);
 

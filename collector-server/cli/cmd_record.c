@@ -12,7 +12,8 @@
 #include "collector-server/cli/policy_options.h"
 #include "collector-server/cli/process_list.h"
 #include "collector-server/cli/record_options.h"
-#include "collector-server/cli/report_text.h"
+#include "collector-server/cli/report_json.h"
+#include "collector-server/cli/report_progress.h"
 #include "collector-server/cli/signature_check.h"
 #include "collector-server/cli/spool_flush.h"
 #include "collector-server/cli/work_progress.h"
@@ -172,7 +173,7 @@ static void write_summary(const sj_record_values *options, const sj_recording_su
     }
     FILE *file = fopen(options->summary_path, "we");
     if (file != NULL) {
-        sj_report_text_json(file, text, summary, file_bytes);
+        sj_report_json(file, text, summary, file_bytes);
     }
     if (file == NULL || fclose(file) != 0) {
         (void)sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s",
@@ -361,7 +362,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
         .target = options->collector != NULL ? options->collector : options->output};
     options->recording.destination = options->destination;
     options->recording.context = &text;
-    options->recording.progress = sj_report_text_progress;
+    options->recording.progress = sj_report_progress;
     sj_work_progress_start();
     salvage_earlier(options);
     sj_work_progress_stop();

@@ -1,143 +1,20 @@
 #include "collector-server/cli/report_text.h"
 
 #include "agent/abi/skip_text.h"
-#include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
 #include "collector-server/cli/report_cost.h"
+#include "collector-server/cli/report_progress.h"
 #include "collector-server/cli/report_shortfalls.h"
 #include "collector-server/cli/terminal.h"
-#include "collector-server/cli/work_progress.h"
-#include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define WAITING_NS UINT64_C(1000000000) /* a longer wait is reported */
-
-enum {
-    TOP_REASONS = 3,
-    WAIT_INDENT = 9, /* columns of "sojourn: " */
-    HIGHLIGHT_LINES = 7
-};
-
-static const char *format_amount(char *text, size_t capacity, uint64_t count)
-{
-    static const char *const units[] = {"", " k", " M", " G", " T"};
-    double value = (double)count;
-    size_t unit = 0;
-    while (value >= 10000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        value /= 1000;
-        unit++;
-    }
-    snprintf(text, capacity, unit == 0 ? "%.0f%s" : "%.1f%s", value, units[unit]);
-    return text;
-}
-
-static void clear_line(sj_report_text *text)
-{
-    sj_work_progress_hide();
-    if (text->line_shown) {
-        fputs("\r\033[K", stderr);
-        text->line_shown = false;
-    }
-}
-
-static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
-{
-    sj_terminal terminal;
-    char *line = NULL;
-    text->is_wait_reported = true;
-    clear_line(text);
-    if (asprintf(&line, "sojourn: waiting for %s to take %s (%s)%s%s\n", text->target,
-                 SJ_COUNTED(progress->spool.pending_frames, "frame"),
-                 SJ_COUNTED(progress->spool.pending_bytes, "byte"),
-                 progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message) < 0) {
-        return;
-    }
-    sj_terminal_describe(STDERR_FILENO, &terminal);
-    sj_terminal_begin_line(stderr, &terminal);
-    sj_terminal_wrap(stderr, &terminal, line, WAIT_INDENT);
-    free(line);
-}
-
-/* Shows that frames wait for the collector. A short wait is not shown: the embedded collector
- * usually needs less than WAITING_NS. */
-static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
-{
-    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    const uint64_t pending = progress->spool.pending_frames;
-    if (text->quiet) {
-        return;
-    }
-    if (text->waiting_since_ns == 0) {
-        text->waiting_since_ns = now_ns;
-        text->awaited_frames = pending;
-        sj_work_progress_start();
-        text->wait = sj_progress_begin(pending);
-    }
-    if (!text->is_wait_reported && pending != 0 && now_ns - text->waiting_since_ns >= WAITING_NS) {
-        report_wait(text, progress);
-    }
-    if (text->is_wait_reported) {
-        sj_progress_reach(text->wait,
-                          pending < text->awaited_frames ? text->awaited_frames - pending : 0);
-    }
-}
-
-/* Reports once that the recorder waits for the JVM, if the wait is longer than WAITING_NS. */
-static void report_wait_for_budget(sj_report_text *text)
-{
-    sj_terminal terminal;
-    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    if (text->waiting_for_budget_ns == 0) {
-        text->waiting_for_budget_ns = now_ns;
-    }
-    if (text->quiet || text->is_budget_wait_reported ||
-        now_ns - text->waiting_for_budget_ns < WAITING_NS) {
-        return;
-    }
-    text->is_budget_wait_reported = true;
-    clear_line(text);
-    sj_terminal_describe(STDERR_FILENO, &terminal);
-    sj_terminal_begin_line(stderr, &terminal);
-    sj_terminal_wrap(stderr, &terminal,
-                     "sojourn: waiting for the JVM, which changes classes for the budget; then the "
-                     "process is left\n",
-                     WAIT_INDENT);
-}
-
-void sj_report_text_progress(void *context, const sj_recording_progress *progress)
-{
-    sj_report_text *text = context;
-    char calls[32];
-    char bytes[SJ_BYTES_TEXT_BYTES];
-    if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
-        show_wait(text, progress);
-        return;
-    }
-    if (progress->phase == SJ_PHASE_WAITING_FOR_BUDGET) {
-        report_wait_for_budget(text);
-        return;
-    }
-    if (text->quiet || !text->has_terminal) {
-        return;
-    }
-    fprintf(stderr, "\r\033[Ksojourn: %.1f s, %s call%s, %s, %s%s",
-            (double)progress->elapsed_ns / 1e9,
-            format_amount(calls, sizeof(calls), progress->drain.calls),
-            progress->drain.calls == 1 ? "" : "s", SJ_COUNTED(progress->drain.threads, "thread"),
-            sj_format_bytes((int64_t)progress->writer.bytes, bytes),
-            progress->drain.lost_events != 0 ? " (losing some)" : "");
-    if (progress->writer.reached_max_bytes) {
-        fputs("  (size limit reached: not recording)", stderr);
-    }
-    text->line_shown = true;
-}
+enum { TOP_REASONS = 3, HIGHLIGHT_LINES = 7 };
 
 static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
@@ -283,6 +160,11 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_UNFOLLOWED] = "not followed here (`sojourn record --children all` follows them)",
     [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
     [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
+
+const char *sj_report_unrecorded_text(int kind)
+{
+    return unrecorded_texts[kind];
+}
 
 static void report_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
@@ -597,7 +479,7 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     sj_terminal terminal = {0};
     FILE *file = open_memstream(&lines, &size);
     sj_progress_end(text->wait);
-    clear_line(text);
+    sj_report_progress_clear(text);
     sj_terminal_describe(STDERR_FILENO, &terminal);
     print_summary(file != NULL ? file : stderr, text, summary, file_bytes);
     if (file == NULL) {
@@ -609,181 +491,4 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     }
     sj_terminal_wrap(stderr, &terminal, lines, SUMMARY_INDENT);
     free(lines);
-}
-
-static void json_number(FILE *file, const char *name, uint64_t value)
-{
-    fprintf(file, ",\n  \"%s\": %llu", name, (unsigned long long)value);
-}
-
-static void json_reasons(FILE *file, const sj_recording_summary *summary)
-{
-    const char *separator = "";
-    fputs(",\n  \"left_out\": {", file);
-    for (int i = 1; i < SJ_REGISTRY_SKIPS; i++) {
-        if (summary->registry.skips[i] != 0) {
-            fputs(separator, file);
-            sj_json_text(file, sj_skip_text(i));
-            fprintf(file, ": %llu", (unsigned long long)summary->registry.skips[i]);
-            separator = ", ";
-        }
-    }
-    fputc('}', file);
-}
-
-static void json_left_alone(FILE *file, const sj_registry_counters *registry)
-{
-    if (registry->unrecorded_runtime[0] != '\0') {
-        fputs(",\n  \"unrecorded_runtime\": ", file);
-        sj_json_text(file, registry->unrecorded_runtime);
-    }
-    if (registry->plan_failures != 0) {
-        json_number(file, "unplanned_modules", registry->plan_failures);
-        fputs(",\n  \"unplanned_module\": ", file);
-        sj_json_text(file, registry->plan_failure);
-    }
-    if (registry->unjoined != 0) {
-        json_number(file, "unjoined_processes", registry->unjoined);
-        fputs(",\n  \"unjoined_process\": ", file);
-        sj_json_text(file, registry->first_unjoined);
-    }
-}
-
-static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
-{
-    const char *separator = "";
-    fputs(",\n  \"unrecorded_programs\": {", file);
-    for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
-        if (summary->drain.unrecorded[i] != 0 && unrecorded_texts[i] != NULL) {
-            fprintf(file, "%s\"%s\": %llu", separator, unrecorded_texts[i],
-                    (unsigned long long)summary->drain.unrecorded[i]);
-            separator = ", ";
-        }
-    }
-    fputs("}", file);
-}
-
-static void json_unrecorded_processes(FILE *file, const sj_recording_summary *summary)
-{
-    json_number(file, "left_processes", summary->left_processes);
-    json_number(file, "left_hooked", summary->left_hooked);
-    json_number(file, "full_after_ns", summary->full_after_ns);
-    fputs(",\n  \"left\": [", file);
-    for (uint32_t i = 0; i < summary->left_processes && i < SJ_LEFT_NAMED; i++) {
-        fprintf(file, "%s{\"pid\": %d, \"name\": ", i != 0 ? ", " : "", (int)summary->left[i].pid);
-        sj_json_text(file, summary->left[i].name);
-        fputc('}', file);
-    }
-    fputc(']', file);
-}
-
-static void json_cost(FILE *file, const sj_recording_summary *summary)
-{
-    json_number(file, "elapsed_ns", summary->elapsed_ns);
-    json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
-    json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
-    json_number(file, "hook_ns", summary->registry.hook_ns);
-    json_number(file, "start_ns", summary->cost.start_cpu_ns);
-    json_number(file, "watch_ns", summary->cost.watch_cpu_ns);
-    json_number(file, "plan_ns", summary->registry.plan_ns);
-}
-
-static void json_attach(FILE *file, const sj_recording_summary *summary)
-{
-    json_number(file, "attach_ns", summary->attach.prepare_ns);
-    json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);
-    json_number(file, "attach_stopped_cpu_ns", summary->attach.stopped_cpu_ns);
-    json_number(file, "attach_patches", summary->attach.patches);
-    json_number(file, "attach_refused", summary->attach.refused);
-    json_number(file, "attach_moved", summary->attach.moved);
-    json_number(file, "open_calls", summary->open_calls);
-    json_number(file, "detach_stopped_ns", summary->detach.stopped_ns);
-    json_number(file, "detach_stopped_cpu_ns", summary->detach.stopped_cpu_ns);
-    json_number(file, "left_bytes", summary->detach.left_bytes);
-    json_number(file, "guarded_blocks", summary->detach.heap_blocks);
-    json_number(file, "message_stubs", summary->detach.message_stubs);
-    json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
-}
-
-static void json_watched(FILE *file, const sj_session_highlights *highlights)
-{
-    if (highlights->was_watched) {
-        fputs(",\n  \"watched_memory\": ", file);
-        sj_zombie_coverage_json(file, &highlights->coverage);
-    }
-}
-
-void sj_report_text_json(FILE *file, const sj_report_text *text,
-                         const sj_recording_summary *summary, uint64_t file_bytes)
-{
-    char session[SJ_SESSION_TEXT_BYTES];
-    sj_session_text(&summary->session, session);
-    fprintf(file, "{\n  \"session\": \"%s\",\n  \"state\": \"%s\",\n  \"target\": ", session,
-            summary->how);
-    sj_json_text(file, text->target);
-    fprintf(file, ",\n  \"delivered\": %s,\n  \"agent_reported\": %s",
-            summary->delivered ? "true" : "false", summary->agent_reported ? "true" : "false");
-    if (!summary->delivered) {
-        fputs(",\n  \"spool\": ", file);
-        sj_json_text(file, summary->spool_directory);
-    }
-    if (text->doubts.quarantine_reason[0] != '\0') {
-        fputs(",\n  \"quarantine_reason\": ", file);
-        sj_json_text(file, text->doubts.quarantine_reason);
-        fputs(",\n  \"quarantine_remedy\": ", file);
-        sj_json_text(file, SJ_QUARANTINE_NEXT);
-    }
-    json_number(file, "folded_paths", text->doubts.folded_paths);
-    json_number(file, "folded_calls", text->doubts.folded_calls);
-    const int status = summary->wait_status;
-    json_number(file, "exit_code", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);
-    json_number(file, "exit_signal", WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
-    json_number(file, "processes", summary->registry.processes);
-    json_number(file, "threads", summary->drain.threads);
-    json_number(file, "modules", summary->registry.modules);
-    json_number(file, "functions", summary->registry.functions);
-    json_number(file, "hooked", summary->registry.hooked);
-    json_reasons(file, summary);
-    json_number(file, "text_bytes", summary->registry.text_bytes);
-    json_number(file, "unknown_text_bytes", summary->registry.unknown_text_bytes);
-    json_number(file, "records", summary->drain.records);
-    json_number(file, "untimed_records", summary->drain.short_records);
-    json_number(file, "calls", summary->calls);
-    json_number(file, "lost_calls", summary->lost_calls);
-    json_number(file, "lost_events", summary->lost_events);
-    json_number(file, "inherited_exits", summary->drain.inherited_exits);
-    json_number(file, "orphan_exits", summary->drain.orphan_exits);
-    json_number(file, "dropped_events", summary->drain.dropped_events);
-    json_number(file, "handler_events", summary->drain.handler_events);
-    json_number(file, "refused_threads", summary->drain.refused_threads);
-    json_number(file, "refused_functions", summary->drain.refused_functions);
-    json_number(file, "refused_pages", summary->drain.refused_pages);
-    json_number(file, "lost_values", summary->drain.lost_values);
-    json_unrecorded(file, summary);
-    json_unrecorded_processes(file, summary);
-    json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
-    json_number(file, "processes_unreadable", summary->drain.processes_unreadable);
-    json_number(file, "torn", summary->drain.torn);
-    json_number(file, "waited_ns",
-                (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick));
-    json_number(file, "blocks", summary->writer.blocks);
-    json_number(file, "block_bytes", summary->writer.block_bytes);
-    json_number(file, "sent_bytes", summary->writer.bytes);
-    json_number(file, "file_bytes", file_bytes);
-    json_cost(file, summary);
-    json_attach(file, summary);
-    if (summary->empty_because[0] != '\0') {
-        fputs(",\n  \"empty_because\": ", file);
-        sj_json_text(file, summary->empty_because);
-    }
-    json_watched(file, &text->highlights);
-    sj_report_shortfalls_json(file, summary);
-    json_left_alone(file, &summary->registry);
-    if (summary->unchanging[0] != '\0') {
-        fputs(",\n  \"unchanging\": ", file);
-        sj_json_text(file, summary->unchanging);
-    }
-    fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
-    json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);
-    fputs("\n}\n", file);
 }

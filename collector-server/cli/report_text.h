@@ -1,4 +1,4 @@
-/* The text that `sojourn record` prints on standard error, during the recording and at its end. */
+/* The text that `sojourn record` prints on standard error at the end of the recording. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 
@@ -30,16 +30,13 @@ typedef struct sj_report_text {
     bool is_stored;
 } sj_report_text;
 
-/* The `progress` callback of sj_recording_options. `context` is an sj_report_text. */
-void sj_report_text_progress(void *context, const sj_recording_progress *progress);
-
 /* Prints the result of the recording. `file_bytes` is the size of the database; 0 if a server
  * stores the session. */
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
                             uint64_t file_bytes);
 
-/* Writes the result of the recording as one JSON object. */
-void sj_report_text_json(FILE *file, const sj_report_text *text,
-                         const sj_recording_summary *summary, uint64_t file_bytes);
+/* Returns how an unrecorded process is described ("statically linked", ...). NULL: it is not
+ * reported. `kind` is an sj_unrecorded. */
+const char *sj_report_unrecorded_text(int kind);
 
 #endif

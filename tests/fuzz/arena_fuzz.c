@@ -2,7 +2,9 @@
  * write into the header, the slots, the chunk headers and the records. The rest is valid. Every
  * record must be accounted for. */
 #include "agent/drain/chunk_reader.h"
+#include "agent/drain/record_stages.h"
 #include "agent/drain/stored_offers.h"
+#include "agent/host/clock.h"
 #include "proto/base/cursor.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -109,21 +111,30 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
                                     .encoder = encoder};
     sj_assembler *assembler;
     sj_chunk_reader reader;
+    sj_record_stages stages;
+    sj_read_progress progress;
+    sj_record_batch batch;
+    const sj_staged_thread thread = {
+        .slot = slot, .view = view, .name = "fuzz", .start_ticks = slot->start_ticks};
     sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     must(sj_assembler_new(&options, &sink, &assembler) == SJ_OK);
-    sj_chunk_reader_init(&reader, view, slot_number, assembler, buffer);
+    sj_read_progress_init(&progress, slot);
+    sj_record_stages_init(&stages, &thread, assembler, &progress);
     sj_call_timing *timing = (how & COUNTS) != 0 ? sj_call_timing_new(view, 1.0, 20) : NULL;
-    must(timing == NULL || sj_chunk_reader_count(&reader, timing) == SJ_OK);
+    must(timing == NULL || sj_record_stages_count(&stages, timing) == SJ_OK);
     if ((how & RESUMES) != 0) {
         sj_stored_offers_settle_slot(slot, &(sj_stored_offers){.blocks = 1});
-        sj_chunk_reader_resume(&reader);
+        sj_read_progress_resume(&progress);
     }
+    sj_chunk_reader_init(&reader, view, slot_number, &progress, buffer);
     for (sj_read_mode mode = SJ_READ_CLOSED; mode <= SJ_READ_LAST; mode++) {
-        uint64_t count;
-        must(sj_chunk_reader_read(&reader, mode, 1, &count) == SJ_OK);
+        sj_chunk_reader_start(&reader, mode, 1);
+        while (sj_chunk_reader_next(&reader, &batch)) {
+            must(sj_record_stages_feed(&stages, &batch) == SJ_OK);
+        }
     }
-    must(sj_chunk_reader_settle_times(&reader) == SJ_OK);
-    sj_chunk_reader_save(&reader);
+    must(sj_record_stages_end(&stages, sj_clock_ticks()) == SJ_OK);
+    sj_read_progress_save(&progress);
     must(sj_assembler_end(assembler, UINT64_MAX / 2, false, SJ_BLOCK_RECOVERED) == SJ_OK);
     sj_assembler_counters counters;
     sj_assembler_get_counters(assembler, &counters);
@@ -136,7 +147,7 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     sj_arena_view_discarded(view, slot_number, &calls, &events);
     must(calls <= events);
     sj_arena_view_recycle(view, slot_number);
-    sj_chunk_reader_deinit(&reader);
+    sj_record_stages_deinit(&stages);
     sj_call_timing_free(timing);
     sj_assembler_free(assembler);
     block_store_free(&store);

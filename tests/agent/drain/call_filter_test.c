@@ -1,7 +1,8 @@
-/* Tests which records the call filter passes to the assembler, and what it reports about unhooked
- * functions. The test collects the records in a list instead of an assembler. */
+/* Tests which records the call filter and the other stages pass to the assembler, and what it
+ * reports about unhooked functions. The test collects the records in a list instead of an
+ * assembler. */
 #include "agent/assembler/untimed_entry.h"
-#include "agent/drain/call_filter.h"
+#include "agent/drain/record_stages.h"
 
 #include "proto/block/value.h"
 #include "tests/support/check.h"
@@ -119,7 +120,10 @@ void __wrap_sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t dura
 }
 
 typedef struct fixture {
-    sj_call_filter filter;
+    sj_thread_slot slot;
+    sj_arena_view view;
+    sj_read_progress progress;
+    sj_record_stages stages;
     sj_policy policy;
     sj_function_rules *rules;
     sj_unhooked_set *unhooked;
@@ -135,12 +139,12 @@ static int set_up(void **state)
     oldest_ticks = 0;
     alternate = (sj_alternate_stack){.span = 0};
     assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
-    const sj_call_filter_thread thread = {.freed = f.unhooked,
-                                          .name = "test",
-                                          .start_ticks = 1,
-                                          .stack_low = STACK_LOW,
-                                          .stack_high = STACK_HIGH};
-    sj_call_filter_init(&f.filter, NULL, &thread);
+    f.slot.stack_low = STACK_LOW;
+    f.slot.stack_high = STACK_HIGH;
+    const sj_staged_thread thread = {
+        .slot = &f.slot, .view = &f.view, .freed = f.unhooked, .name = "test", .start_ticks = 1};
+    sj_read_progress_init(&f.progress, &f.slot);
+    sj_record_stages_init(&f.stages, &thread, NULL, &f.progress);
     *state = &f;
     return 0;
 }
@@ -148,7 +152,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     fixture *f = *state;
-    sj_call_filter_deinit(&f->filter);
+    sj_record_stages_deinit(&f->stages);
     sj_function_rules_free(f->rules);
     sj_unhooked_set_release(f->unhooked);
     return 0;
@@ -158,16 +162,21 @@ static void ask(fixture *f, uint64_t minimum_ticks)
 {
     f->policy.minimum_ns = minimum_ticks;
     assert_int_equal(sj_function_rules_new(&f->policy, &f->rules), SJ_OK);
-    const sj_call_filter_rules rules = {
-        .policy = &f->policy, .rules = f->rules, .minimum_ticks = minimum_ticks};
-    assert_int_equal(sj_call_filter_set(&f->filter, &rules, 1), SJ_OK);
+    const sj_policy_judge judge = {.policy = &f->policy, .rules = f->rules, .ns_per_tick = 1};
+    assert_int_equal(sj_record_stages_set_policy(&f->stages, &judge, 1), SJ_OK);
+}
+
+static void feed_records(fixture *f, sj_record *records, uint32_t count, uint64_t now_ticks)
+{
+    const sj_record_batch batch = {.records = records, .count = count, .now_ticks = now_ticks};
+    assert_int_equal(sj_record_stages_feed(&f->stages, &batch), SJ_OK);
 }
 
 static void feed(fixture *f, uint64_t ticks, sj_record_kind kind, uint32_t function, uint64_t stack)
 {
     sj_record record;
     fake_record_write(&record, ticks, kind, function, stack);
-    assert_int_equal(sj_call_filter_feed(&f->filter, &record, 1, ticks), SJ_OK);
+    feed_records(f, &record, 1, ticks);
 }
 
 static void enter(fixture *f, uint64_t ticks, uint32_t function, uint64_t stack)
@@ -285,8 +294,8 @@ static sj_record make_value(uint32_t function, uint64_t stack, uint32_t position
 static void feed_value(fixture *f, uint32_t function, uint64_t stack, uint32_t position,
                        uint64_t bits)
 {
-    const sj_record record = make_value(function, stack, position, bits);
-    assert_int_equal(sj_call_filter_feed(&f->filter, &record, 1, 1), SJ_OK);
+    sj_record record = make_value(function, stack, position, bits);
+    feed_records(f, &record, 1, 1);
 }
 
 static void assert_value(size_t index, uint32_t function, uint64_t bits)
@@ -323,8 +332,8 @@ static void values_are_held_back_with_their_calls(void **state)
     assert_passed(1, SJ_RECORD_ENTER, OUTER);
     assert_value(2, OUTER, 78);
     assert_passed(3, SJ_RECORD_LEAVE, OUTER);
-    assert_true(f->filter.values.lost == 0 && f->filter.values.waiting_count == 0 &&
-                f->filter.values.held_count == 0);
+    assert_true(f->stages.filter.values.lost == 0 && f->stages.filter.values.waiting_count == 0 &&
+                f->stages.filter.values.held_count == 0);
 }
 
 static void values_pass_with_calls_that_are_long_enough(void **state)
@@ -365,8 +374,8 @@ static void values_without_a_call_count_as_lost(void **state)
     for (uint64_t i = 0; i <= SJ_FILTER_VALUES_WAITING; i++) {
         feed_value(f, INNER, STACK - 16, 1, i);
     }
-    assert_int_equal(f->filter.values.lost, SJ_FILTER_VALUES_WAITING);
-    assert_int_equal(f->filter.values.waiting_count, 1);
+    assert_int_equal(f->stages.filter.values.lost, SJ_FILTER_VALUES_WAITING);
+    assert_int_equal(f->stages.filter.values.waiting_count, 1);
 }
 
 static void an_unwanted_thread_passes_nothing(void **state)
@@ -374,10 +383,10 @@ static void an_unwanted_thread_passes_nothing(void **state)
     fixture *f = *state;
     f->policy.max_depth = 100;
     ask(f, 0);
-    sj_call_filter_drop_all(&f->filter, true);
+    sj_call_filter_drop_all(&f->stages.filter, true);
     call_both(f, 500);
     assert_int_equal(passed_count, 0);
-    sj_call_filter_drop_all(&f->filter, false);
+    sj_call_filter_drop_all(&f->stages.filter, false);
     call_both(f, 500);
     assert_int_equal(passed_count, 4);
 }
@@ -454,12 +463,12 @@ static void chains_of_any_length_need_few_calls(void **state)
         leave(f, i, at, STACK + SJ_STACK_TAIL_CALL);
         at = 10 + i * 7919 % STATES;
         enter(f, i, at, STACK);
-        assert_true(f->filter.depth <= 9);
+        assert_true(f->stages.filter.depth <= 9);
     }
     leave(f, JUMPS + 1, at, STACK);
     assert_passed(0, SJ_RECORD_ENTER, OUTER);
     assert_int_equal(sj_record_ticks48(&passed[passed_count - 1]), JUMPS + 1);
-    assert_int_equal(f->filter.depth, 0);
+    assert_int_equal(f->stages.filter.depth, 0);
 }
 
 static void calls_on_other_stacks_pass(void **state)
@@ -476,7 +485,7 @@ static void a_call_that_is_held_back_at_the_end_passes(void **state)
     ask(f, 50);
     enter(f, 100, OUTER, STACK);
     assert_int_equal(passed_count, 0);
-    assert_int_equal(sj_call_filter_end(&f->filter, 120), SJ_OK);
+    assert_int_equal(sj_record_stages_end(&f->stages, 120), SJ_OK);
     assert_int_equal(passed_count, 1);
 }
 
@@ -561,7 +570,7 @@ static void a_change_does_not_separate_values_from_their_call(void **state)
     fake_record_write(&records[5], 106, SJ_RECORD_LEAVE, INNER, STACK - 16);
     open_function = OUTER;
     sj_unhooked_set_add(f->unhooked, &function, 1, 105);
-    assert_int_equal(sj_call_filter_feed(&f->filter, records, 6, 106), SJ_OK);
+    feed_records(f, records, 6, 106);
     assert_int_equal(passed_count, 6);
     assert_int_equal(gap_count, 1);
     assert_int_equal(gap_at[0], 3);
@@ -578,17 +587,19 @@ static void the_age_of_an_open_call_is_that_of_the_previous_check(void **state)
     assert_int_equal(sj_pattern_make("outer", &trigger->subject, &error), SJ_OK);
     assert_int_equal(sj_function_rules_new(&f->policy, &f->rules), SJ_OK);
     sj_function_rules_name(f->rules, OUTER, "outer");
-    const sj_call_filter_rules rules = {
-        .policy = &f->policy, .rules = f->rules, .triggers = (sj_triggers *)(void *)&some_triggers};
-    assert_int_equal(sj_call_filter_set(&f->filter, &rules, 1), SJ_OK);
-    sj_call_filter_watch(&f->filter, 90);
+    const sj_policy_judge judge = {.policy = &f->policy,
+                                   .rules = f->rules,
+                                   .triggers = (sj_triggers *)(void *)&some_triggers,
+                                   .ns_per_tick = 1};
+    assert_int_equal(sj_record_stages_set_policy(&f->stages, &judge, 1), SJ_OK);
+    sj_call_filter_watch(&f->stages.filter, 90);
     enter(f, 100, OUTER, STACK);
-    sj_call_filter_watch(&f->filter, 400);
+    sj_call_filter_watch(&f->stages.filter, 400);
     assert_int_equal(oldest_ticks, 0);
-    sj_call_filter_watch(&f->filter, 700);
+    sj_call_filter_watch(&f->stages.filter, 700);
     assert_int_equal(oldest_ticks, 300);
     leave(f, 650, OUTER, STACK); /* 550 ticks long */
-    sj_call_filter_watch(&f->filter, 1000);
+    sj_call_filter_watch(&f->stages.filter, 1000);
     assert_int_equal(oldest_ticks, 300);
     sj_pattern_free(&trigger->subject);
 }
@@ -603,7 +614,7 @@ static void the_governor_counts_calls_without_a_clock(void **state)
     assert_int_equal(sj_overhead_governor_start(&options, &governor, &error), SJ_OK);
     assert_int_equal(sj_overhead_governor_add(governor, 1, getpid(), f->unhooked, &governed),
                      SJ_OK);
-    sj_call_filter_set_governed(&f->filter, governed);
+    f->stages.governed = governed;
     enter(f, 100, INNER, STACK);
     enter(f, 110, INNER, (STACK - 16) | SJ_UNTIMED_ENTRY);
     leave(f, 120, INNER, STACK - 16);

@@ -1,4 +1,5 @@
 #include "agent/drain/chunk_reader.h"
+#include "agent/drain/record_stages.h"
 
 #include "agent/host/clock.h"
 #include "tests/support/check.h"
@@ -14,6 +15,8 @@ typedef struct fixture {
     fake_thread thread;
     sj_block_encoder *encoder;
     sj_assembler *assembler;
+    sj_read_progress progress;
+    sj_record_stages stages;
     sj_chunk_reader reader;
     sj_record buffer[SJ_CHUNK_RECORDS];
 } fixture;
@@ -43,6 +46,18 @@ static void write_mark(void *context, uint32_t mark_index, bool end, uint64_t ti
     (void)ticks;
 }
 
+static void start_reader(fixture *f)
+{
+    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, &f->progress, f->buffer);
+}
+
+/* Reads a slot from its beginning. */
+static void start_again(fixture *f)
+{
+    sj_read_progress_init(&f->progress, sj_arena_view_slot(&f->arena.view, 0));
+    start_reader(f);
+}
+
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof(*f));
@@ -56,7 +71,9 @@ static int set_up(void **state)
                                           .start_ticks = f->thread.ticks,
                                           .encoder = f->encoder};
     assert_int_equal(sj_assembler_new(&options, &sink, &f->assembler), SJ_OK);
-    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
+    start_again(f);
+    const sj_staged_thread thread = {.slot = f->progress.slot, .view = &f->arena.view};
+    sj_record_stages_init(&f->stages, &thread, f->assembler, &f->progress);
     *state = f;
     return 0;
 }
@@ -64,6 +81,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     fixture *f = *state;
+    sj_record_stages_deinit(&f->stages);
     sj_assembler_free(f->assembler);
     sj_block_encoder_free(f->encoder);
     fake_arena_remove(&f->arena);
@@ -74,7 +92,12 @@ static int tear_down(void **state)
 static uint64_t read_at(fixture *f, sj_read_mode mode, uint64_t now_ns)
 {
     uint64_t count = 0;
-    assert_int_equal(sj_chunk_reader_read(&f->reader, mode, now_ns, &count), SJ_OK);
+    sj_record_batch batch;
+    sj_chunk_reader_start(&f->reader, mode, now_ns);
+    while (sj_chunk_reader_next(&f->reader, &batch)) {
+        assert_int_equal(sj_record_stages_feed(&f->stages, &batch), SJ_OK);
+        count += batch.count;
+    }
     return count;
 }
 
@@ -218,8 +241,8 @@ static void test_notes_of_drops_are_summed(void **state)
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 15));
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     (void)read_at(f, SJ_READ_ALL, 1);
-    assert_int_equal(f->reader.noted_calls, 7);
-    assert_int_equal(f->reader.noted_events, 15);
+    assert_int_equal(f->progress.noted_calls, 7);
+    assert_int_equal(f->progress.noted_events, 15);
 }
 
 static const sj_thread_slot *slot(const fixture *f)
@@ -236,13 +259,13 @@ static void test_drops_that_were_read_and_not_sent_are_unsent(void **state)
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 15));
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     (void)read_at(f, SJ_READ_ALL, 1);
-    sj_chunk_reader_save(&f->reader);
+    sj_read_progress_save(&f->progress);
     assert_int_equal(slot(f)->cursor.unsent, 2 + 15 + 2);
     assert_int_equal(slot(f)->unsent_calls, 7);
-    sj_chunk_reader_sent(&f->reader, 7, 2 + 15);
+    sj_read_progress_sent(&f->progress, 7, 2 + 15);
     assert_int_equal(slot(f)->cursor.unsent, 2);
     assert_int_equal(slot(f)->unsent_calls, 0);
-    sj_chunk_reader_settle(&f->reader, 3, 4);
+    sj_read_progress_settle(&f->progress, 3, 4);
     assert_int_equal(slot(f)->cursor.unsent, 4);
     assert_int_equal(slot(f)->unsent_calls, 3);
 }
@@ -255,7 +278,7 @@ static void test_torn_records_are_unsent(void **state)
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     (void)read_at(f, SJ_READ_ALL, 1);
     (void)read_at(f, SJ_READ_ALL, 1 + SJ_TORN_NS);
-    sj_chunk_reader_save(&f->reader);
+    sj_read_progress_save(&f->progress);
     assert_int_equal(f->reader.torn, 1);
     assert_int_equal(slot(f)->cursor.unsent, 2 + 1 + 2);
 }
@@ -267,10 +290,11 @@ static void test_resuming_behind_the_end_of_a_chunk_reads_it_not_again(void **st
     for (int i = 0; i < SJ_CHUNK_RECORDS / 2 + 1; i++) {
         assert_true(fake_thread_call(&f->thread, FUNCTION));
     }
-    f->reader.position = SJ_CHUNK_RECORDS;
-    sj_chunk_reader_save(&f->reader);
-    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
-    sj_chunk_reader_resume(&f->reader);
+    f->progress.position = SJ_CHUNK_RECORDS;
+    sj_read_progress_save(&f->progress);
+    sj_read_progress_init(&f->progress, f->progress.slot);
+    sj_read_progress_resume(&f->progress);
+    start_reader(f);
     assert_int_equal(read_at(f, SJ_READ_LAST, 1), 2);
 }
 
@@ -333,7 +357,7 @@ static void test_recycled_slot_is_as_new_after_few_records(void **state)
     (void)read_at(f, SJ_READ_LAST, 1);
     sj_arena_view_recycle(&f->arena.view, 0);
     fake_thread_start(&f->thread, &f->arena, 0, 78);
-    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
+    start_again(f);
     assert_int_equal(read_at(f, SJ_READ_LAST, 1), 0);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_int_equal(read_at(f, SJ_READ_LAST, 1), 1);
@@ -351,7 +375,7 @@ static void test_recycled_slot_is_as_new(void **state)
     assert_int_equal(atomic_load(&slot->state), SJ_THREAD_FREE);
     assert_int_equal(free_chunks(f), (1 << CHUNKS) - 1);
     fake_thread_start(&f->thread, &f->arena, 0, 78);
-    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
+    start_again(f);
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     assert_int_equal(read_at(f, SJ_READ_ALL, 1), 2);
 }

@@ -165,12 +165,8 @@ static void endings_of_refused_blocks_do_not_count_in_the_next_block(void **stat
 static uint64_t unsent_after_kill(fixture *f, uint64_t stored_blocks)
 {
     sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
-    sj_chunk_reader reader;
     *slot = left_slot;
-    sj_chunk_reader_init(&reader, &f->arena.view, 0, NULL, NULL);
     sj_stored_offers_settle_slot(slot, &(sj_stored_offers){.blocks = stored_blocks});
-    sj_chunk_reader_resume(&reader);
-    sj_chunk_reader_deinit(&reader);
     return unsent(f);
 }
 
@@ -218,7 +214,7 @@ static void a_running_thread_is_announced(void **state)
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     read_all(f);
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
-    assert_true(f->drained->is_announced);
+    assert_true(f->drained->emitter.is_announced);
     const uint64_t announced = frames(f);
     assert_int_not_equal(announced, 0);
     assert_int_equal(sj_thread_drain_end(f->drained, true, 0), SJ_OK);
@@ -231,16 +227,16 @@ static void check_name(const fixture *f, const char *given, const char *wanted)
     const uint64_t before = frames(f);
     sj_thread_drain_follow_name(f->drained);
     assert_int_equal(frames(f) - before, strcmp(given, wanted) == 0);
-    assert_string_equal(f->drained->name, wanted);
+    assert_string_equal(f->drained->emitter.name, wanted);
 }
 
 /* Makes the test's own thread the drained thread, so that the test can rename it. */
 static void a_later_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
-    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    f->drained->emitter.tid = (uint32_t)syscall(SYS_gettid);
     sj_tracked_process_open(getpid(), &f->process.tracked);
-    assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
+    assert_int_equal(sj_thread_emitter_announce(&f->drained->emitter), SJ_OK);
     f->drained->next_name_ns = 0;
     check_name(f, "worker-1", "worker-1");
     f->drained->next_name_ns = UINT64_MAX; /* the name is not checked yet */
@@ -293,7 +289,7 @@ static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
     assert_int_equal(sj_function_rules_new(&policy, &f->shared.options.rules), SJ_OK);
     f->shared.options.policy = &policy;
     f->shared.options.ns_per_tick = 1;
-    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    f->drained->emitter.tid = (uint32_t)syscall(SYS_gettid);
     sj_tracked_process_open(getpid(), &f->process.tracked);
     assert_int_equal(sj_thread_drain_set_policy(f->drained), SJ_OK);
     check_chosen(f, "painter", false, false, 0, 0);
@@ -313,9 +309,9 @@ static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
 static void the_last_name_of_a_thread_is_sent(void **state)
 {
     fixture *f = *state;
-    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    f->drained->emitter.tid = (uint32_t)syscall(SYS_gettid);
     sj_tracked_process_open(getpid(), &f->process.tracked);
-    assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
+    assert_int_equal(sj_thread_emitter_announce(&f->drained->emitter), SJ_OK);
     f->drained->next_name_ns = UINT64_MAX;
     check_name(f, "worker", "fake");
     f->process.is_finishing = true; /* the recording ends, and the program keeps running */
@@ -325,7 +321,7 @@ static void the_last_name_of_a_thread_is_sent(void **state)
     sj_thread_slot *slot = sj_arena_view_slot(&f->process.view, 0);
     memcpy(slot->last_name, "sixteen letters!", sizeof(slot->last_name));
     sj_thread_drain_follow_name(f->drained);
-    assert_string_equal(f->drained->name, "sixteen letters!");
+    assert_string_equal(f->drained->emitter.name, "sixteen letters!");
     sj_tracked_process_close(&f->process.tracked);
 }
 
@@ -413,7 +409,7 @@ static void counted_calls_of_unknown_functions_are_lost_calls(void **state)
     sj_assembler_counters counters;
     put_counted_calls(f);
     read_all(f);
-    assert_int_equal(f->drained->reader.unsent_calls, 2);
+    assert_int_equal(f->drained->emitter.progress.unsent_calls, 2);
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     read_all(f);
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
@@ -508,7 +504,7 @@ static void blocks_are_given_times_in_clock_steps(void **state)
 static void the_receiver_rewriter_knows_the_unhooked_functions(void **state)
 {
     const fixture *f = *state;
-    assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
+    assert_ptr_equal(f->drained->stages.receivers.freed, f->process.freed);
 }
 
 /* Writes two nested entries of FUNCTION at 1,000, and unhooks FUNCTION + 1 at 1,500. */
@@ -576,9 +572,9 @@ static void an_entry_that_is_held_back_is_followed_by_a_gap(void **state)
     static const sj_policy policy = {.minimum_ns = 5000};
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
-    sj_call_filter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
+    sj_policy_judge rules = {.policy = &policy, .ns_per_tick = 1};
     assert_int_equal(sj_function_rules_new(&policy, &rules.rules), SJ_OK);
-    assert_int_equal(sj_call_filter_set(&f->drained->reader.filter, &rules, 1), SJ_OK);
+    assert_int_equal(sj_record_stages_set_policy(&f->drained->stages, &rules, 1), SJ_OK);
     f->thread.ticks = f->start + 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
@@ -596,9 +592,9 @@ static void open_calls_that_are_held_back_are_unsent(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
     fixture *f = *state;
-    sj_call_filter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
+    sj_policy_judge rules = {.policy = &policy, .ns_per_tick = 1};
     assert_int_equal(sj_function_rules_new(&policy, &rules.rules), SJ_OK);
-    assert_int_equal(sj_call_filter_set(&f->drained->reader.filter, &rules, 1), SJ_OK);
+    assert_int_equal(sj_record_stages_set_policy(&f->drained->stages, &rules, 1), SJ_OK);
     f->thread.ticks = sj_clock_ticks() + ((uint64_t)1 << 40); /* no call ages by itself */
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
@@ -671,14 +667,20 @@ static void a_change_of_long_ago_still_makes_a_gap(void **state)
     fixture *f = *state;
     const uint64_t early = f->start + 1000;
     const uint64_t late = early + (UINT64_C(3) << 46);
-    sj_call_filter *filter = &f->drained->reader.filter;
+    sj_record_stages *stages = &f->drained->stages;
     sj_record records[2];
     fake_record_write(&records[0], early, SJ_RECORD_ENTER, FUNCTION, STACK);
     fake_record_write(&records[1], early, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16);
-    assert_int_equal(sj_call_filter_feed(filter, records, 2, early + 100), SJ_OK);
+    assert_int_equal(
+        sj_record_stages_feed(
+            stages, &(sj_record_batch){.records = records, .count = 2, .now_ticks = early + 100}),
+        SJ_OK);
     sj_unhooked_set_add(f->process.freed, &freed, 1, early + 500);
     fake_record_write(&records[0], late, SJ_RECORD_LEAVE, FUNCTION, STACK);
-    assert_int_equal(sj_call_filter_feed(filter, records, 1, late + 100), SJ_OK);
+    assert_int_equal(
+        sj_record_stages_feed(
+            stages, &(sj_record_batch){.records = records, .count = 1, .now_ticks = late + 100}),
+        SJ_OK);
     assert_int_equal(sj_assembler_flush(f->drained->assembler, late), SJ_OK);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 2);

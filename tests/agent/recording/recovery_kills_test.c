@@ -1,7 +1,9 @@
 /* A recorder, and then the recovery of its session, are killed at each step. Each event is stored
  * or counted as lost, once. */
-#include "agent/drain/chunk_reader.h"
+#include "agent/assembler/assembler.h"
+#include "agent/drain/arena_view.h"
 #include "agent/drain/drain.h"
+#include "agent/drain/read_progress.h"
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
@@ -71,14 +73,14 @@ static void pass_step(void)
         return __real_##name arguments;                                                            \
     }
 
-STEP_BEFORE(sj_chunk_reader_save, (sj_chunk_reader * reader), (reader))
-STEP_BEFORE(sj_chunk_reader_offer,
-            (sj_chunk_reader * reader, uint64_t number, uint64_t calls, uint64_t events),
-            (reader, number, calls, events))
-STEP_BEFORE(sj_chunk_reader_sent, (sj_chunk_reader * reader, uint64_t calls, uint64_t events),
-            (reader, calls, events))
-STEP_BEFORE(sj_chunk_reader_settle, (sj_chunk_reader * reader, uint64_t calls, uint64_t events),
-            (reader, calls, events))
+STEP_BEFORE(sj_read_progress_save, (sj_read_progress * progress), (progress))
+STEP_BEFORE(sj_read_progress_offer,
+            (sj_read_progress * progress, uint64_t number, uint64_t calls, uint64_t events),
+            (progress, number, calls, events))
+STEP_BEFORE(sj_read_progress_sent, (sj_read_progress * progress, uint64_t calls, uint64_t events),
+            (progress, calls, events))
+STEP_BEFORE(sj_read_progress_settle, (sj_read_progress * progress, uint64_t calls, uint64_t events),
+            (progress, calls, events))
 STEP_BEFORE(sj_journal_begin,
             (const sj_journal *journal, const sj_journal_sums *sums, uint64_t spool_end),
             (journal, sums, spool_end))

@@ -1,6 +1,6 @@
 /* Tests the messages about a wait while a recording detaches from its processes, and about
  * losses. */
-#include "collector-server/cli/report_text.h"
+#include "collector-server/cli/report_progress.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static char *say(sj_report_text *text, sj_recording_phase phase)
     FILE *before = stderr;
     stderr = open_memstream(&said, &bytes);
     assert_non_null(stderr);
-    sj_report_text_progress(text, &progress);
+    sj_report_progress(text, &progress);
     assert_int_equal(fclose(stderr), 0);
     stderr = before;
     return said;
