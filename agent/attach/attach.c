@@ -133,8 +133,7 @@ static sj_status prepare_agent(const sj_attach *attach, const char *runtime_dire
     if (bytes > SJ_AGENT_STATE_PATH_BYTES) {
         return SJ_ELIMIT;
     }
-    if (sj_remote_module_find(target->pid, SJ_AGENT_STATE_STUBS, &stubs) == SJ_OK &&
-        stubs.code_low != 0) {
+    if (sj_remote_module_find(target->pid, SJ_AGENT_STATE_STUBS, &stubs) == SJ_OK) {
         SJ_TRY(sj_tracee_write(target, state + offsetof(sj_agent_state, kept_stubs),
                                &stubs.code_low, sizeof(stubs.code_low)));
     }

@@ -46,6 +46,7 @@ enum {
 #define RESTORE_NS (10 * SECOND_NS)
 #define LEAVE_NS (2 * SECOND_NS)  /* For each step. */
 #define SPACE_NS (10 * SECOND_NS) /* Longest wait of a thread for space in its buffer. */
+#define ENDING_NS (10 * SECOND_NS)
 
 typedef struct detaching {
     sj_tracee target;
@@ -453,12 +454,16 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* Waits a moment for the end of a process that could not be left or that keeps memory of the agent,
- * because it may be about to end. */
+/* Waits for the end of a process that could not be left or that keeps memory of the agent: a
+ * moment, because it may be about to end, and longer if it ends already. */
 static bool has_ended(const sj_tracee *target)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    for (int i = 0; i < ENDING_ATTEMPTS && sj_tracee_is_there(target); i++) {
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + ENDING_NS;
+    for (int i = 0; sj_tracee_is_there(target) &&
+                    (i < ENDING_ATTEMPTS || (sj_proc_is_ending(target->pid) &&
+                                             sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns));
+         i++) {
         nanosleep(&pause, NULL);
     }
     return !sj_tracee_is_there(target);

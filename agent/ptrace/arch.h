@@ -25,16 +25,6 @@ typedef struct sj_registers {
 /* Reads the registers of a stopped thread. Returns SJ_ECLOSED if the thread has ended. */
 SJ_MUST_CHECK sj_status sj_registers_get(pid_t tid, sj_registers *state);
 
-/* Makes a stopped thread repeat a wait when it is resumed, if the stop has made the wait return
- * EINTR. The kernel does not restart such waits itself: epoll_wait, semop, sigtimedwait and others,
- * and calls on sockets with a timeout. A signal with a handler ends the wait, also if it arrives
- * before the thread runs. The timeout of the wait begins again. Returns SJ_EUNSUPPORTED if the
- * kernel of this machine does not report what is needed, and SJ_ECLOSED if the thread has ended. */
-SJ_MUST_CHECK sj_status sj_wait_repeat(pid_t tid);
-
-/* True if sj_wait_repeat works on this machine. */
-bool sj_waits_are_repeatable(void);
-
 /* Sets the program counter of a stopped thread. Returns SJ_ECLOSED if the thread has ended. */
 SJ_MUST_CHECK sj_status sj_registers_set_pc(pid_t tid, uint64_t pc);
 

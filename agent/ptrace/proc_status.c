@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts)
 
 sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
 {
-    enum { KERNEL_FLAG = 0x200000 }; /* the kernel's PF_KTHREAD */
+    enum { EXITING_FLAG = 4, KERNEL_FLAG = 0x200000 }; /* the kernel's PF_EXITING, PF_KTHREAD */
     char path[64];
     char text[512];
     unsigned flags = 0;
@@ -138,6 +139,7 @@ sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
                &thread->state, &thread->parent, &flags, &thread->threads,
                &thread->started_ticks) == 5;
     thread->is_kernel = (flags & KERNEL_FLAG) != 0;
+    thread->is_exiting = (flags & EXITING_FLAG) != 0;
     return is_read ? SJ_OK : SJ_ENOTFOUND;
 }
 
@@ -207,4 +209,34 @@ uint64_t sj_proc_count_waits(pid_t pid, pid_t tid)
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     return read_number(path, "voluntary_ctxt_switches:\t", 10);
+}
+
+static bool is_thread_ending(pid_t pid, pid_t tid)
+{
+    enum { KILL_BIT = 1 << (SIGKILL - 1) };
+    char path[64];
+    sj_proc_thread thread;
+    if (sj_proc_thread_read(pid, tid, &thread) != SJ_OK || has_ended(&thread) ||
+        thread.is_exiting) {
+        return true;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    return (read_number(path, "SigPnd:\t", 16) & KILL_BIT) != 0;
+}
+
+bool sj_proc_is_ending(pid_t pid)
+{
+    char path[64];
+    bool is_ending = true;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder != NULL && is_ending && (entry = readdir(folder)) != NULL) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        is_ending = tid <= 0 || is_thread_ending(pid, tid);
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return is_ending;
 }

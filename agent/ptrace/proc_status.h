@@ -34,6 +34,7 @@ SJ_MUST_CHECK sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts);
 typedef struct sj_proc_thread {
     char state; /* the kernel's letter: R S D T t Z X ... */
     bool is_kernel;
+    bool is_exiting; /* it will not run the program again */
     pid_t parent;
     long threads; /* number of threads in its process */
     /* since the boot of the machine, in clock ticks of the kernel */
@@ -48,6 +49,11 @@ uint64_t sj_proc_count_waits(pid_t pid, pid_t tid);
 
 /* True if the process has a thread that has not ended. Its first thread may have ended. */
 bool sj_proc_is_alive(pid_t pid);
+
+/* True if no thread of the process will run the program again: each has ended, is exiting or has
+ * been killed. The memory of such a process may stay for a while, and is read as before. True if
+ * the process does not exist. */
+bool sj_proc_is_ending(pid_t pid);
 
 /* Returns `pid`, or the tid of a living thread if the process's first thread has ended and others
  * have not. /proc shows the memory of a process only through living threads. */

@@ -2,6 +2,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/ptrace/proc_status.h"
+#include "agent/ptrace/waits.h"
 #include "proto/base/array.h"
 
 #include <dirent.h>
@@ -204,23 +205,37 @@ sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *
     }
 }
 
-/* Waits for the stop that PTRACE_INTERRUPT requested. Delivers signals that arrive before it. */
+/* A stop on entry to or exit from a system call, which PTRACE_SYSCALL requested. */
+static bool is_syscall_stop(int wait_status)
+{
+    return WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
+}
+
+/* Returns the signal to deliver to a stopped thread when it is resumed, or 0. */
+static int signal_of(int wait_status)
+{
+    return wait_status >> 16 != 0 || is_syscall_stop(wait_status) ? 0 : WSTOPSIG(wait_status);
+}
+
+/* Waits for the stop that PTRACE_INTERRUPT requested. Delivers signals that arrive before it. If
+ * the stop has interrupted a wait, the thread will repeat the wait. */
 static sj_status await_stop(sj_tracee *target, size_t thread)
 {
     int wait_status = 0;
     for (;;) {
         SJ_TRY(sj_tracee_wait(target, thread, target->stop_timeout_ms, &wait_status));
+        const pid_t tid = target->threads[thread].tid;
         if (is_event_stop(wait_status)) {
+            (void)!sj_wait_repeat(tid);
             return SJ_OK;
         }
+        const int signal = signal_of(wait_status);
+        target->threads[thread].stopped = false;
+        (void)ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal);
         /* During an inferior call, a thread may stop at a system call first. This stop cancels
          * the PTRACE_INTERRUPT, so send another one. */
-        const bool at_syscall = WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
-        const int signal = wait_status >> 16 != 0 || at_syscall ? 0 : WSTOPSIG(wait_status);
-        target->threads[thread].stopped = false;
-        (void)ptrace(PTRACE_CONT, target->threads[thread].tid, NULL, (void *)(intptr_t)signal);
-        if (at_syscall) {
-            (void)ptrace(PTRACE_INTERRUPT, target->threads[thread].tid, NULL, NULL);
+        if (is_syscall_stop(wait_status)) {
+            (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
         }
     }
 }
@@ -381,7 +396,10 @@ void sj_tracee_free_left(void)
             continue;
         }
         if (got == left->tid && WIFSTOPPED(wait_status)) {
-            const int signal = wait_status >> 16 != 0 ? 0 : WSTOPSIG(wait_status);
+            const int signal = signal_of(wait_status);
+            if (!is_syscall_stop(wait_status)) {
+                (void)!sj_wait_repeat(left->tid);
+            }
             (void)ptrace(PTRACE_DETACH, left->tid, NULL, (void *)(intptr_t)signal);
         }
         list->threads[i] = list->threads[--list->count];

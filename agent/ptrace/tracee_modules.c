@@ -110,7 +110,7 @@ sj_status sj_remote_module_find(pid_t pid, const char *prefix, sj_remote_module 
         }
     }
     fclose(file);
-    return module->low != 0 ? SJ_OK : SJ_ENOTFOUND;
+    return module->code_low != 0 ? SJ_OK : SJ_ENOTFOUND;
 }
 
 sj_status sj_remote_modules_each(pid_t pid, sj_remote_module_visit *visit, void *context)

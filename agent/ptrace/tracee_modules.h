@@ -15,9 +15,10 @@ typedef struct sj_remote_module {
     char path[PATH_MAX]; /* as the kernel reports it, including " (deleted)" */
 } sj_remote_module;
 
-/* Finds the first module whose file name begins with `prefix`. Passes over pieces of its file that
- * the program has mapped only to read them. Returns SJ_ENOTFOUND if no such module is mapped.
- * Returns SJ_EPERM if the mappings cannot be read. */
+/* Finds the first module with code whose file name begins with `prefix`. Passes over pieces of its
+ * file that the program has mapped only to read them. They may stay when the module is gone.
+ * Returns SJ_ENOTFOUND if no such module is mapped. Returns SJ_EPERM if the mappings cannot be
+ * read. */
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 

@@ -4,6 +4,7 @@
 #include "agent/ptrace/arch.h"
 #include "agent/ptrace/proc_status.h"
 #include "agent/ptrace/remote_stubs.h"
+#include "agent/ptrace/waits.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -144,7 +145,6 @@ static void sample_thread(sj_code_samples *samples, sj_tracee *target, const see
     const sj_status status = sj_tracee_stop_one(target, tid, &thread);
     samples->refusals = status == SJ_EPERM ? samples->refusals + 1 : 0;
     if (status == SJ_OK) {
-        (void)!sj_wait_repeat(tid);
         is_known = sj_registers_get(tid, &state) == SJ_OK && !state.in_syscall;
     }
     sj_tracee_resume_all(target);

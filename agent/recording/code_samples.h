@@ -3,9 +3,9 @@
  *
  * A thread of the recorder reads the program counter of running threads from outside, by ptrace:
  * 100 times a second for the first second of CPU time, then 20 times a second. It does not stop a
- * thread that has waited since the previous round, so that it interrupts hardly any waits. It
- * repeats a wait that it has interrupted (sj_wait_repeat). While many calls are recorded, it stops
- * no thread and counts the time as explained.
+ * thread that has waited since the previous round, so that it interrupts hardly any waits. A
+ * wait that it has interrupted is repeated (agent/ptrace/waits.h). While many calls are recorded,
+ * it stops no thread and counts the time as explained.
  *
  * The samples are sent once, as a report of the monitor "code", kind "samples":
  *

@@ -20,6 +20,7 @@
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/jvm/jvm.h"
 #include "agent/inproc/link/conversation.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
@@ -38,6 +39,7 @@
 
 #define SJ_EXPORTED __attribute__((visibility("default")))
 #define FORK_WAIT_NS UINT64_C(1000000000)
+#define FORK_WALK_WAIT_NS UINT64_C(10000000000) /* walks do not wait for the recorder */
 
 extern void *__dso_handle;
 extern void __cxa_finalize(void *module);
@@ -47,6 +49,8 @@ static bool is_attached;
 /* True while this thread forks and has the turn to talk with the recorder (conversation.h). So no
  * other thread is changing the tables of modules. */
 static __thread bool holds_turn __attribute__((tls_model("initial-exec")));
+/* True while this thread forks and keeps other threads of the agent from the loader's list. */
+static __thread bool holds_walks __attribute__((tls_model("initial-exec")));
 
 /* Prepares dispatched calls and the monitors. Plans must be applied afterwards, because their code
  * depends on both. */
@@ -111,14 +115,17 @@ static void count_unfollowed(bool may_call)
     }
 }
 
-/* Waits until no thread changes the tables of modules, because a child inherits them. Waits for at
- * most FORK_WAIT_NS; if that is not enough, the child is not recorded. */
+/* Waits until no thread changes the tables of modules, because a child inherits them, nor walks the
+ * loader's list, because a child would inherit its lock. Waits for at most FORK_WAIT_NS for each.
+ * If the tables still change then, the child is not recorded. */
 static void before_fork(void)
 {
     const bool may_call = sj_recorder_begin_calls();
     count_unfollowed(may_call);
     if (may_call) {
         holds_turn = sj_conversation_begin_within(FORK_WAIT_NS);
+        (void)!sj_module_walk_begin_fork(FORK_WALK_WAIT_NS);
+        holds_walks = true;
         sj_recorder_end_calls();
     }
     sj_recorder_park();
@@ -127,6 +134,10 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
     sj_recorder_unpark();
+    if (holds_walks) {
+        holds_walks = false;
+        sj_module_walk_end_fork(false);
+    }
     if (holds_turn) {
         holds_turn = false;
         sj_conversation_end();
@@ -139,6 +150,8 @@ static void after_fork_in_child(void)
     const uint64_t begun_ns = can_join ? sj_recorder_cpu_ns() : 0;
     sj_link link = {.socket = -1};
     holds_turn = false;
+    holds_walks = false;
+    sj_module_walk_end_fork(true);
     sj_recorder_unmap_changes();
     sj_recorder_after_fork();
     sj_monitors_after_fork();
@@ -170,6 +183,25 @@ static void bind_api_calls(void)
     }
 }
 
+/* Reports modules that were loaded or unloaded to the recorder. The caller has the turn to talk with
+ * it. */
+static void talk_in_loader(void)
+{
+    const uint64_t begun_ns = sj_recorder_cpu_ns();
+    sj_link link = {.socket = -1};
+    /* Does nothing in a child that was forked meanwhile. It would wait for the loader's lock, whose
+     * owner is its parent's thread. */
+    if (talk_about_modules(&link, SJ_MODULES_LOADING) != SJ_OK && sj_link_is_own(&link)) {
+        sj_modules_forget_unloaded();
+    }
+    sj_link_close(&link);
+    if (sj_recorder_is_armed()) {
+        sj_monitors_on_modules();
+    }
+    bind_api_calls();
+    sj_recorder_count_cpu(begun_ns);
+}
+
 /* Reports modules that were loaded or unloaded to the recorder. The caller holds the loader's lock.
  * Without a recorder, new modules stay unhooked. */
 static void on_modules(void)
@@ -181,19 +213,9 @@ static void on_modules(void)
         sj_recorder_end_calls();
         return;
     }
-    const uint64_t begun_ns = sj_recorder_cpu_ns();
-    sj_link link = {.socket = -1};
-    /* Does nothing in a child that was forked meanwhile. It would wait for the loader's lock, whose
-     * owner is its parent's thread. */
-    if (talk_about_modules(&link, SJ_MODULES_IN_LOADER) != SJ_OK && sj_link_is_own(&link)) {
-        sj_modules_forget_unloaded();
+    if (sj_modules_changed()) {
+        talk_in_loader();
     }
-    sj_link_close(&link);
-    if (sj_recorder_is_armed()) {
-        sj_monitors_on_modules();
-    }
-    bind_api_calls();
-    sj_recorder_count_cpu(begun_ns);
     sj_conversation_end();
     sj_recorder_end_calls();
 }

@@ -8,6 +8,7 @@
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
 #include "agent/inproc/core/module_file.h"
+#include "agent/inproc/core/received_plan.h"
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -32,6 +33,7 @@ typedef struct module_entry {
     uint64_t text_low;
     uint64_t text_high; /* 0: the entry is free */
     uint32_t seen;      /* latest sweep in which the loader had the module */
+    uint32_t asked;     /* latest transition in which the recorder was asked about the module */
     bool is_excluded;   /* the recorder has no plan for it */
     bool is_generated;  /* not a module, but code that a runtime has generated */
     /* Dispatched calls may lead to its functions (sj_hooks_expect_dispatch). */
@@ -43,10 +45,13 @@ static module_entry modules[MAX_MODULES];
 static uint32_t entry_count; /* number of entries that were ever used; later pages take no memory */
 static uint32_t first_free;  /* all entries before this one are used */
 static uint32_t sweep;
+static uint32_t transitions; /* number of transitions that were prepared */
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;
 static void (*on_modules)(void);
 static sj_on_module *on_module;
+
+typedef int module_visit(struct dl_phdr_info *info, size_t size, void *context);
 
 /* State of one sweep over the loader's list. */
 typedef struct sweep_state {
@@ -61,10 +66,16 @@ typedef struct sweep_state {
     uint64_t sum;           /* sum of the loader's list when it was visited */
 } sweep_state;
 
-/* New modules that a walk over the loader's list has found while the thread is in the loader. They
- * are announced after the walk. */
-enum { MAX_PENDING = 64 };
-static struct dl_phdr_info pending[MAX_PENDING];
+/* Modules that a walk over the loader's list has found. The recorder is asked about them after the
+ * walk: the thread does not hold the lock of dl_iterate_phdr while the recorder plans. Other
+ * threads may need the lock meanwhile, and so may a child that is forked meanwhile. */
+typedef struct pending_module {
+    sj_link_module module; /* with the build-id */
+    char path[SJ_MODULE_PATH_BYTES];
+} pending_module;
+
+enum { MAX_PENDING = 32 };
+static pending_module pending[MAX_PENDING]; /* used by one sweep at a time */
 
 /* Finds the executable segment and the loader's debug structure. */
 static bool read_segments(const struct dl_phdr_info *info, sj_link_module *module)
@@ -146,23 +157,6 @@ static void free_entry(module_entry *entry)
     first_free = place < first_free ? place : first_free;
 }
 
-/* Maps a plan file for reading, and fills in its identity. Returns NULL on failure. */
-static void *map_plan(const char *path, sj_ready_plan *identity)
-{
-    const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (file < 0) {
-        return NULL;
-    }
-    void *bytes = NULL;
-    if (sj_ready_identify((int)file, identity) && identity->bytes > 0) {
-        bytes =
-            sj_sys_map(NULL, identity->bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, (int)file, 0);
-        bytes = sj_sys_failed(bytes) ? NULL : bytes;
-    }
-    (void)sj_sys_close((int)file);
-    return bytes;
-}
-
 /* False if the target has an entry probe that does not check for dispatched calls. A call
  * dispatched to it would be recorded as unwound. */
 static bool may_dispatch_to(uint64_t target)
@@ -211,45 +205,8 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
     }
 }
 
-/* A plan from a reply of the recorder. */
-typedef struct received_plan {
-    sj_link_plan head;
-    const char *path;   /* path of its file; NULL: the reply contained the plan */
-    sj_ready_plan file; /* identity of the mapped file */
-    void *bytes;        /* NULL: not read yet, or unreadable */
-    size_t size_bytes;
-    bool is_mapped;
-} received_plan;
-
-/* Reads a plan from a reply. A plan inside the packet is copied, because the packet's memory is
- * needed for the reply. */
-static sj_status read_plan(const sj_link *link, received_plan *plan)
-{
-    static _Alignas(16) uint8_t buffer[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
-    static char path[SJ_MODULE_PATH_BYTES];
-    if (link->packet.payload_bytes < sizeof(plan->head)) {
-        return SJ_ECORRUPT;
-    }
-    const uint8_t *payload = link->payload;
-    memcpy(&plan->head, payload, sizeof(plan->head));
-    const uint32_t bytes = link->packet.payload_bytes - (uint32_t)sizeof(plan->head);
-    if (plan->head.path_bytes == 0 && bytes <= sizeof(buffer)) {
-        memcpy(buffer, payload + sizeof(plan->head), bytes);
-        plan->bytes = buffer;
-        plan->size_bytes = bytes;
-        return SJ_OK;
-    }
-    if (plan->head.path_bytes != bytes || bytes >= sizeof(path)) {
-        return SJ_ECORRUPT;
-    }
-    memcpy(path, payload + sizeof(plan->head), bytes);
-    path[bytes] = '\0';
-    plan->path = path;
-    return SJ_OK;
-}
-
 /* Applies ready stubs, which may exist at the start of a program. */
-static bool apply_ready(const received_plan *plan, plan_manner manner, module_entry *entry,
+static bool apply_ready(const sj_received_plan *plan, plan_manner manner, module_entry *entry,
                         sj_hooks_report *report)
 {
     const sj_ready_place place = {.bias = entry->bias,
@@ -260,14 +217,10 @@ static bool apply_ready(const received_plan *plan, plan_manner manner, module_en
            sj_ready_apply(plan->path, &place, &entry->hooked, report);
 }
 
-static void write_received_plan(received_plan *plan, plan_manner manner, module_entry *entry,
+static void write_received_plan(sj_received_plan *plan, plan_manner manner, module_entry *entry,
                                 sj_hooks_report *report)
 {
-    if (plan->path != NULL) {
-        plan->bytes = map_plan(plan->path, &plan->file);
-        plan->size_bytes = plan->file.bytes;
-        plan->is_mapped = plan->bytes != NULL;
-    }
+    sj_received_plan_map(plan);
     const sj_status status = plan->bytes != NULL ? write_plan(&plan->head, manner, plan->bytes,
                                                               plan->size_bytes, entry, report)
                                                  : SJ_ENOTFOUND;
@@ -279,12 +232,47 @@ static void write_received_plan(received_plan *plan, plan_manner manner, module_
     }
 }
 
-/* Applies the plan in the recorder's reply, and reports the result. For generated code it reports
- * only failures. `marks` is for generated code (see sj_hooks_report), else NULL. */
+/* Arguments of use_if_mapped. */
+typedef struct plan_use {
+    sj_received_plan *plan;
+    module_entry *entry;
+    plan_manner manner;
+    sj_hooks_report *report;
+} plan_use;
+
+static void use_plan(const plan_use *use)
+{
+    if (!apply_ready(use->plan, use->manner, use->entry, use->report)) {
+        write_received_plan(use->plan, use->manner, use->entry, use->report);
+    }
+}
+
+static bool is_module_of(const module_entry *entry, const struct dl_phdr_info *info)
+{
+    sj_link_module module = {.is_main = 0};
+    return info->dlpi_addr == entry->bias && read_segments(info, &module) &&
+           module.text_low == entry->text_low;
+}
+
+/* Applies the plan to its module. The loader cannot unmap the module meanwhile. */
+static int use_if_mapped(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const plan_use *use = context;
+    (void)size;
+    if (!is_module_of(use->entry, info)) {
+        return 0;
+    }
+    use_plan(use);
+    return 1;
+}
+
+/* Applies the plan in the recorder's reply, and reports the result. A module that was unloaded
+ * while the recorder planned stays without hooks. For generated code it reports only failures.
+ * `marks` is for generated code (see sj_hooks_report), else NULL. */
 static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner, uint8_t *marks)
 {
-    received_plan plan = {0};
-    SJ_TRY(read_plan(link, &plan));
+    sj_received_plan plan = {0};
+    SJ_TRY(sj_received_plan_read(link, &plan));
     const uint64_t start_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
@@ -293,8 +281,11 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
         .failures_capacity =
             (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
             sizeof(sj_link_failure)};
-    if (!apply_ready(&plan, manner, entry, &report)) {
-        write_received_plan(&plan, manner, entry, &report);
+    plan_use use = {.plan = &plan, .entry = entry, .manner = manner, .report = &report};
+    if (entry->is_generated) {
+        use_plan(&use);
+    } else {
+        (void)sj_module_walk(use_if_mapped, &use);
     }
     const uint32_t reported =
         report.failed < report.failures_capacity ? report.failed : report.failures_capacity;
@@ -387,33 +378,20 @@ static uint64_t sum_modules(void)
     return sum;
 }
 
-/* Makes an entry for a new module, and asks the recorder for its plan. */
-static void announce_new(sweep_state *state, struct dl_phdr_info *info, sj_link_module *module)
+/* Stores a module in `pending`. Returns false if it has no file. */
+static bool keep_pending(sweep_state *state, const struct dl_phdr_info *info,
+                         const sj_link_module *module)
 {
-    char path[SJ_MODULE_PATH_BYTES];
-    module->path_bytes = sj_module_read_path(info->dlpi_name, module->is_main != 0, path);
-    if (module->path_bytes == 0) {
-        return;
+    pending_module *kept = &pending[state->pending_count];
+    kept->module = *module;
+    kept->module.path_bytes =
+        sj_module_read_path(info->dlpi_name, module->is_main != 0, kept->path);
+    if (kept->module.path_bytes == 0) {
+        return false;
     }
-    state->found_new = true;
-    module_entry *entry = state->link != NULL ? add_entry(module) : NULL;
-    if (entry == NULL) {
-        return;
-    }
-    state->has_added = true;
-    if (state->passes_over) {
-        entry->is_excluded = true;
-        return;
-    }
-    sj_module_read_build_id(info, module);
-    const plan_manner as_loaded =
-        state->moment != SJ_MODULES_LOADED ? PLAN_APPLY_LOADING : PLAN_APPLY;
-    state->status =
-        announce_module(state->link, module, path,
-                        sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
-    if (state->moment != SJ_MODULES_LOADED && on_module != NULL) {
-        on_module(info);
-    }
+    sj_module_read_build_id(info, &kept->module);
+    state->pending_count++;
+    return true;
 }
 
 static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
@@ -426,28 +404,65 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
         state->sum = sum_modules(); /* read_segments has found the list by now */
         state->is_first = false;
     }
-    if (!has_text || is_agent(&module) || mark_seen(module.bias, module.text_low)) {
+    if (!has_text || is_agent(&module) || mark_seen(module.bias, module.text_low) ||
+        !keep_pending(state, info, &module)) {
         return 0;
     }
-    if (state->moment == SJ_MODULES_IN_LOADER) {
-        pending[state->pending_count++] = *info;
-        return state->pending_count == MAX_PENDING;
+    state->found_new = true;
+    if (state->link == NULL) { /* the walk must mark all modules */
+        state->pending_count = 0;
     }
-    announce_new(state, info, &module);
-    return state->status != SJ_OK;
+    return state->pending_count == MAX_PENDING;
 }
 
-/* Announces the pending modules. The loader's own lock keeps them mapped. The thread does not hold
- * the lock of dl_iterate_phdr: other threads may need it while the recorder plans, and so may a
- * child that a signal handler forks meanwhile. */
-static void announce_pending(sweep_state *state)
+static int pass_on(struct dl_phdr_info *info, size_t size, void *context)
 {
-    for (uint32_t i = 0; i < state->pending_count && state->status == SJ_OK; i++) {
-        sj_link_module module = {.is_main = 0};
-        if (read_segments(&pending[i], &module)) {
-            announce_new(state, &pending[i], &module);
-        }
+    (void)size;
+    if (!is_module_of(context, info)) {
+        return 0;
     }
+    on_module(info);
+    return 1;
+}
+
+/* Makes an entry for a new module, and asks the recorder for its plan. */
+static void announce_new(sweep_state *state, const pending_module *new_module)
+{
+    module_entry *entry = add_entry(&new_module->module);
+    if (entry == NULL) {
+        return;
+    }
+    state->has_added = true;
+    if (state->passes_over) {
+        entry->is_excluded = true;
+        return;
+    }
+    const plan_manner as_loaded =
+        state->moment != SJ_MODULES_LOADED ? PLAN_APPLY_LOADING : PLAN_APPLY;
+    state->status =
+        announce_module(state->link, &new_module->module, new_module->path,
+                        sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
+    /* not in a child that was forked meanwhile, where the list may stay locked */
+    if (state->moment != SJ_MODULES_LOADED && on_module != NULL && sj_link_is_own(state->link)) {
+        (void)sj_module_walk(pass_on, entry);
+    }
+}
+
+/* Visits the modules in rounds, until a round has not filled `pending`. `visit` stores modules
+ * there, and `announce` is called with each, if there is a link. */
+static void visit_in_rounds(sweep_state *state, module_visit *visit,
+                            void (*announce)(sweep_state *state, const pending_module *module))
+{
+    do {
+        state->is_first = true;
+        state->has_added = false;
+        state->pending_count = 0;
+        (void)sj_module_walk(visit, state);
+        for (uint32_t i = 0;
+             i < state->pending_count && state->link != NULL && state->status == SJ_OK; i++) {
+            announce(state, &pending[i]);
+        }
+    } while (state->status == SJ_OK && state->has_added && state->pending_count == MAX_PENDING);
 }
 
 /* Returns the entry for the hooks of a transition: the module's first entry if it has no hooks,
@@ -480,6 +495,15 @@ static void drop_unused(module_entry *entry)
     }
 }
 
+static void mark_asked(uint64_t bias, uint64_t text_low)
+{
+    for (uint32_t i = 0; i < entry_count; i++) {
+        if (is_entry_of(&modules[i], bias, text_low)) {
+            modules[i].asked = transitions;
+        }
+    }
+}
+
 static sj_status prepare_more(sj_link *link, const sj_link_module *module, const char *path)
 {
     module_entry *entry;
@@ -496,42 +520,37 @@ static sj_status prepare_more(sj_link *link, const sj_link_module *module, const
     return SJ_OK;
 }
 
-static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
+static int visit_known(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     sweep_state *state = context;
     sj_link_module module = {.is_main = state->is_first};
-    char path[SJ_MODULE_PATH_BYTES];
     state->is_first = false;
-    if (!read_segments(info, &module) || find_entry(module.bias, module.text_low) == NULL) {
+    if (!read_segments(info, &module)) {
         return 0;
     }
-    module.path_bytes = sj_module_read_path(info->dlpi_name, module.is_main != 0, path);
-    if (module.path_bytes != 0) {
-        sj_module_read_build_id(info, &module);
-        state->status = prepare_more(state->link, &module, path);
+    const module_entry *entry = find_entry(module.bias, module.text_low);
+    if (entry != NULL && entry->asked != transitions) {
+        (void)keep_pending(state, info, &module);
     }
-    return state->status != SJ_OK;
+    return state->pending_count == MAX_PENDING;
+}
+
+static void prepare_known(sweep_state *state, const pending_module *known)
+{
+    const sj_link_module *module = &known->module;
+    state->has_added = true;
+    state->status = prepare_more(state->link, module, known->path);
+    mark_asked(module->bias, module->text_low);
 }
 
 /* Visits and sums the loader's list. Afterwards, entries whose `seen` is older than `sweep` were
- * unloaded. In the loader, new modules are announced after a walk. If there were more than
- * `pending` holds, walks again. */
+ * unloaded. */
 static sweep_state visit_modules(sj_link *link, sj_modules_moment moment)
 {
-    sweep_state state = {.link = link, .status = SJ_OK, .moment = moment, .is_first = true};
+    sweep_state state = {.link = link, .status = SJ_OK, .moment = moment};
     sweep++;
-    if (link != NULL && moment != SJ_MODULES_IN_LOADER) {
-        (void)dl_iterate_phdr(visit_module, &state);
-        return state;
-    }
-    do {
-        state.is_first = true;
-        state.has_added = false;
-        state.pending_count = 0;
-        (void)sj_module_walk(visit_module, &state);
-        announce_pending(&state);
-    } while (state.status == SJ_OK && state.has_added && state.pending_count == MAX_PENDING);
+    visit_in_rounds(&state, visit_module, announce_new);
     return state;
 }
 
@@ -606,10 +625,10 @@ sj_status sj_modules_announce(sj_link *link, sj_modules_moment moment)
 void sj_modules_pass_over(void)
 {
     sj_link none = {.socket = -1};
-    sweep_state state = {.link = &none, .status = SJ_OK, .is_first = true, .passes_over = true};
+    sweep_state state = {.link = &none, .status = SJ_OK, .passes_over = true};
     begin_change();
     sweep++;
-    (void)dl_iterate_phdr(visit_module, &state);
+    visit_in_rounds(&state, visit_module, announce_new);
     end_change();
 }
 
@@ -630,9 +649,10 @@ void sj_modules_on_initialisation(void)
 
 sj_status sj_modules_prepare_transition(sj_link *link)
 {
-    sweep_state state = {.link = link, .status = SJ_OK, .is_first = true};
+    sweep_state state = {.link = link, .status = SJ_OK};
     begin_change();
-    (void)dl_iterate_phdr(prepare_known, &state);
+    transitions++;
+    visit_in_rounds(&state, visit_known, prepare_known);
     end_change();
     return state.status;
 }
@@ -755,7 +775,7 @@ void sj_modules_restore(void)
 
 void sj_modules_on_loader_event(void)
 {
-    if (loader_state->r_state == RT_CONSISTENT && sj_recorder_is_armed() && sj_modules_changed()) {
+    if (loader_state->r_state == RT_CONSISTENT && sj_recorder_is_armed()) {
         on_modules();
     }
 }

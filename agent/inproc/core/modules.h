@@ -12,19 +12,14 @@
 
 /* The moment at which modules are announced. */
 typedef enum sj_modules_moment {
-    SJ_MODULES_LOADED,  /* the new modules are relocated */
-    SJ_MODULES_LOADING, /* the loader may have mapped new modules but not relocated them */
-    /* as SJ_MODULES_LOADING, and the calling thread is in the loader: the loader's own lock keeps
-     * the list unchanged */
-    SJ_MODULES_IN_LOADER
+    SJ_MODULES_LOADED, /* the new modules are relocated */
+    SJ_MODULES_LOADING /* the loader may have mapped new modules but not relocated them */
 } sj_modules_moment;
 
 /* Announces each module that the recorder does not know, applies its plans, and reports unloaded
  * modules. The link is open, after WELCOME. Returns errors of the link. A plan that cannot be
- * applied is reported, and its module stays unpatched.
- *
- * Holds the lock of dl_iterate_phdr until all plans are applied, except for
- * SJ_MODULES_IN_LOADER. */
+ * applied is reported, and its module stays unpatched. Holds the lock of dl_iterate_phdr while a
+ * plan is applied, but not while the recorder is asked. */
 SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, sj_modules_moment moment);
 
 /* Excludes the loaded modules: the recorder is never asked about them, because running threads

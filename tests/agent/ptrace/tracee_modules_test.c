@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -154,10 +155,29 @@ static void stacks_are_walked_past_pieces_of_the_program(void **state)
     end(&child);
 }
 
+/* A program may keep pieces of a library's file that it has mapped to read them, after the library
+ * is gone. */
+static void pieces_alone_are_not_a_library(void **state)
+{
+    char path[] = "/tmp/sj-pieces-XXXXXX";
+    sj_remote_module found;
+    (void)state;
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(ftruncate(file, 2 * PAGE_BYTES), 0);
+    for (off_t offset = 0; offset <= PAGE_BYTES; offset += PAGE_BYTES) {
+        assert_true(mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE, file, offset) != MAP_FAILED);
+    }
+    close(file);
+    assert_int_equal(sj_remote_module_find(getpid(), strrchr(path, '/') + 1, &found), SJ_ENOTFOUND);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_library_is_found_among_pieces_of_its_file),
+        cmocka_unit_test(pieces_alone_are_not_a_library),
         cmocka_unit_test(stacks_are_walked_past_pieces_of_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

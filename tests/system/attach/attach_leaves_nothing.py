@@ -39,7 +39,7 @@ def test(sojourn, arguments):
     check_same(before, look(target.pid), code, code_bytes(target.pid), "at the end")
     code, output = target.finish()
     check(code == 0 and "mistakes 0, work 1, ticks 1" in output, f"the target: {code}, {output}")
-    for call in ("nanosleep", "poll", "futex", "select"):
+    for call in ("nanosleep", "poll", "epoll_wait", "futex", "select"):
         check(f"{call} 0" in output, f"{call} was interrupted: {output}")
     stops.sort()
     leaves.sort()

@@ -85,19 +85,6 @@ sj_status sj_registers_get(pid_t tid, sj_registers *state)
     return SJ_OK;
 }
 
-/* Not supported: x0 holds the result of an interrupted system call, and ptrace does not show the
- * argument that it replaced. */
-sj_status sj_wait_repeat(pid_t tid)
-{
-    (void)tid;
-    return SJ_EUNSUPPORTED;
-}
-
-bool sj_waits_are_repeatable(void)
-{
-    return false;
-}
-
 sj_status sj_registers_set_pc(pid_t tid, uint64_t pc)
 {
     enum { BRANCH_TYPE_BITS = 3 << 10 };
