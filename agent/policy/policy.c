@@ -204,7 +204,10 @@ static sj_status check_format(sj_policy_reader *reader, json_t *root)
 {
     const json_t *value = json_object_get(root, "policy");
     if (json_is_object(root) && value == NULL) {
-        return sj_policy_fail(reader, false, "the key \"policy\": %d is missing", SJ_POLICY_FORMAT);
+        return sj_policy_fail(reader, false,
+                              "add \"policy\": %d, the version of the format; \"sojourn "
+                              "policy show default\" prints a whole policy",
+                              SJ_POLICY_FORMAT);
     }
     if (value != NULL && json_integer_value(value) != SJ_POLICY_FORMAT) {
         sj_policy_enter(reader, "policy", 0);

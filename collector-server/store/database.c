@@ -273,6 +273,16 @@ static const char *why_not_opened(sqlite3 *database)
                : sqlite3_errmsg(database);
 }
 
+static sj_status say_not_opened(sj_error *error, int result, const char *path, sqlite3 *database,
+                                sj_database_mode mode)
+{
+    const sj_status status = sj_database_status(result);
+    return mode == SJ_DATABASE_CREATE && access(path, F_OK) != 0
+               ? sj_fail(error, status, "cannot create %s: %s; choose another place", path,
+                         why_not_opened(database))
+               : sj_fail(error, status, "cannot open %s: %s", path, why_not_opened(database));
+}
+
 sj_status sj_database_open_unchanging(const char *path, sqlite3 **database, sj_error *error)
 {
     *database = NULL;
@@ -379,8 +389,7 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
     const int result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, NULL);
     sj_status status = SJ_OK;
     if (result != SQLITE_OK) {
-        status = sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
-                         why_not_opened(opened));
+        status = say_not_opened(error, result, path, opened, mode);
     } else {
         sj_database_set_patience(opened, true);
         sqlite3_extended_result_codes(opened, 1);

@@ -232,10 +232,34 @@ export async function checkPanel(page, title, show) {
 }
 
 const WIDE = { width: 1280, height: 900 };
+const MIDDLE = { width: 1024, height: 768 };
 const NARROW = { width: 390, height: 844 };
 
-// Checks that a page has no accessibility violation in both themes, and is not wider than a phone.
+// Returns the words of a page's tables that continue on a second line.
+const brokenWords = (page) =>
+    page.evaluate(() => {
+        const broken = new Set();
+        const range = document.createRange();
+        for (const cell of document.querySelectorAll("td, th, [role=gridcell]")) {
+            const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+            for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+                for (const word of text.data.matchAll(/[A-Za-z0-9_]{2,24}/g)) {
+                    range.setStart(text, word.index);
+                    range.setEnd(text, word.index + word[0].length);
+                    if (new Set([...range.getClientRects()].map((line) => Math.round(line.top))).size > 1) {
+                        broken.add(word[0]);
+                    }
+                }
+            }
+        }
+        return [...broken];
+    });
+
+// Checks that a page has no accessibility violation in both themes, breaks no word of a table on a
+// small screen, and is not wider than a phone.
 export async function checkLooks(page, name) {
+    await page.setViewportSize(MIDDLE);
+    assert.deepEqual(await brokenWords(page), [], `${name}: words on two lines`);
     await page.evaluate(axe);
     for (const [size, viewport, themes] of [["wide", WIDE, ["light"]], ["narrow", NARROW, ["dark"]]]) {
         await page.setViewportSize(viewport);

@@ -20,7 +20,8 @@ static void test_mistakes_are_named_with_their_place(void **state)
     static const refused cases[] = {
         {"{", "t:1:1: "},
         {"[]", "t:1:1: an object"},
-        {"{}", "t:1:1: the key \"policy\": 1 is missing"},
+        {"{}", "t:1:1: add \"policy\": 1, the version of the format; \"sojourn policy show "
+               "default\" prints a whole policy"},
         {"{\"policy\": 2}", "t:1:12: this Sojourn reads policies of format 1"},
         {"{\"policy\": 1,\n  \"budgte\": \"3%\"}",
          "t:2:3: unknown key \"budgte\"; did you mean \"budget\"?"},

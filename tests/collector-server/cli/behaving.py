@@ -100,7 +100,7 @@ def mistyped_query_parameters_are_explained(sojourn, database):
     done = say(sojourn, ["report", "/etc/passwd"])
     check(done.returncode == 1 and "/etc/passwd" in done.stderr, f"{done}")
     done = say(sojourn, ["record", "-o", "/nowhere/x.db", "--", "true"])
-    check(done.returncode == 125 and "/nowhere/x.db: No such file or directory" in done.stderr, f"{done}")
+    check(done.returncode == 125 and "cannot create /nowhere/x.db: No such file or directory; choose another place" in done.stderr, f"{done}")
     done = say(sojourn, ["flame", "-o", "/dev/full", database])
     check(done.returncode == 1 and "No space left" in done.stderr, f"{done}")
 
