@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* Three standard files, three of the database, one of blocks; the rest are temporary files. The
  * limit is needed because a statement with many materialized tables could have one of `file_bytes`
@@ -81,6 +82,7 @@ sj_status sj_question_confine(const sj_question_limits *limits, sj_error *error)
 {
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is handled like a full disk */
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)!nice(SJ_QUESTION_NICE); /* harmless if it fails */
     SJ_TRY(limit(RLIMIT_CORE, 0, error));
     SJ_TRY(limit(RLIMIT_NOFILE, FILES_MAX, error));
     SJ_TRY(limit(RLIMIT_FSIZE, limits->file_bytes, error));

@@ -8,6 +8,10 @@
 
 #define SJ_QUESTION_WORKER "sojourn-questions"
 
+/* How much lower the priority of a worker is than the server's (nice). The server then stores
+ * frames and acknowledges them in time while all workers compute. */
+enum { SJ_QUESTION_NICE = 10 };
+
 /* The header before the bytes of a question, and of an answer. */
 typedef struct sj_question_head {
     /* An sj_status, only in answers. If it is not SJ_OK, the bytes are the error's text. */
@@ -20,8 +24,9 @@ typedef struct sj_question_head {
  * first in main(). */
 void sj_question_worker_main(int argc, char **argv);
 
-/* Permanently limits the memory, the files and the system calls of this process. Forbidden
- * system calls fail with EPERM. Returns SJ_EIO if the kernel refuses. */
+/* Permanently limits the memory, the files and the system calls of this process, and lowers its
+ * priority by SJ_QUESTION_NICE. Forbidden system calls fail with EPERM. Returns SJ_EIO if the
+ * kernel refuses. */
 SJ_MUST_CHECK sj_status sj_question_confine(const sj_question_limits *limits, sj_error *error);
 
 #endif

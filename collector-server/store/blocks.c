@@ -66,15 +66,15 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
                                  bool *duplicate)
 {
     sj_statements *sql = &run->store->sql;
-    int64_t found = 0;
-    sj_status status =
-        SJ_GET(sql, block_find, &found, run->error, .stream_id = stream_id, .kind = header->kind,
-               .first_event = header->first_event, .event_count = header->event_count);
-    if (status != SJ_ENOTFOUND) {
-        return status == SJ_OK ? judge_repeat(run, header, found, duplicate) : status;
-    }
+    sj_status status;
     if (header->event_count == 0) {
-        return SJ_OK;
+        int64_t found = 0;
+        status = SJ_GET(sql, block_find, &found, run->error, .stream_id = stream_id,
+                        .kind = header->kind, .first_event = header->first_event,
+                        .event_count = header->event_count);
+        return status == SJ_OK          ? judge_repeat(run, header, found, duplicate)
+               : status == SJ_ENOTFOUND ? SJ_OK
+                                        : status;
     }
     const int64_t end = (int64_t)(header->first_event + header->event_count);
     sj_block_before_row stored;

@@ -27,8 +27,7 @@ typedef struct module_run {
     sj_store *store;
     sj_session_state *state;
     const Sojourn__Module *module;
-    uint8_t *raw; /* tables of all parts, one after the other */
-    sj_slice *parts;
+    sj_slice *parts; /* their tables, each from malloc */
     size_t part_count;
     uint64_t functions_digest[2];
     uint64_t plan_digest[2];
@@ -237,15 +236,28 @@ static sj_status put_all(module_run *run)
     return sj_session_load_modules(&run->store->sql, run->state, run->error);
 }
 
-static sj_status decompress(module_run *run, sj_slice packed, uint8_t *output, size_t raw_bytes)
+static sj_status decompress(module_run *run, sj_slice packed, size_t raw_bytes)
 {
+    uint8_t *output = malloc(raw_bytes != 0 ? raw_bytes : 1);
+    if (output == NULL) {
+        return SJ_ENOMEM;
+    }
     const size_t got = ZSTD_decompress(output, raw_bytes, packed.data, packed.size);
     if (ZSTD_isError(got) || got != raw_bytes) {
+        free(output);
         return sj_fail(run->error, SJ_ECORRUPT, "the function table of module %u is damaged",
                        run->module->module);
     }
     run->parts[run->part_count++] = (sj_slice){.data = output, .size = raw_bytes};
     return SJ_OK;
+}
+
+static void free_parts(module_run *run)
+{
+    for (size_t i = 0; i < run->part_count; ++i) {
+        free((void *)(uintptr_t)run->parts[i].data);
+    }
+    free(run->parts);
 }
 
 /* Reads the stored parts. Returns SJ_EAGAIN if parts are missing. */
@@ -256,10 +268,6 @@ static sj_status gather_parts(module_run *run)
     size_t capacity = 0;
     size_t raw_used = 0;
     uint64_t next = 0;
-    run->raw = malloc(SJ_FUNCTION_TABLE_MAX_BYTES);
-    if (run->raw == NULL) {
-        return SJ_ENOMEM;
-    }
     SJ_TRY(SJ_START(sql, part_list, run->error, .session_id = run->state->session_id,
                     .number = run->module->module));
     sj_part_list_row row;
@@ -275,7 +283,7 @@ static sj_status gather_parts(module_run *run)
                 ? SJ_ELIMIT
                 : sj_array_reserve(&run->parts, &capacity, run->part_count, 1, sizeof(*run->parts));
         if (status == SJ_OK) {
-            status = decompress(run, row.data, run->raw + raw_used, raw_bytes);
+            status = decompress(run, row.data, raw_bytes);
         }
         if (status != SJ_OK) {
             break;
@@ -354,8 +362,7 @@ sj_status sj_store_apply_module(sj_store *store, sj_frame_input *frame, sj_error
     SJ_TRY(check_module(&run, frame, &known));
     const sj_status status = apply_part(&run, frame);
     frame->is_duplicate = known && !run.is_new;
-    free(run.raw);
-    free(run.parts);
+    free_parts(&run);
     free(run.fingerprints);
     free(run.name);
     return status;

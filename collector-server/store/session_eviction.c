@@ -34,14 +34,19 @@ static size_t count_bytes(sj_store *store)
     return thin;
 }
 
+/* Visits all sessions only once if they fit: this runs for each batch, also with thousands of
+ * sessions. */
 sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
 {
     size_t oldest;
-    (void)count_bytes(store);
+    size_t thin = count_bytes(store);
+    if (store->held_bytes <= store->callgraph_memory_bytes) {
+        return SJ_OK; /* every limit is at least that */
+    }
     while ((oldest = find_oldest(store, true)) < store->session_count) {
         sj_store_forget_graph(store, store->sessions[oldest]);
+        thin += sj_session_state_bytes(store->sessions[oldest]);
     }
-    size_t thin = count_bytes(store);
     while (thin > store->callgraph_memory_bytes &&
            (oldest = find_oldest(store, false)) < store->session_count) {
         sj_session_state *state = store->sessions[oldest];

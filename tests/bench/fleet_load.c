@@ -5,10 +5,11 @@
  *
  * The blocks are cut from a recording of `sojourn record`, the same for all devices, or made up.
  * The collector is a child process, whose CPU time wait4 returns. With a port, the devices send to
- * a collector that listens there, and end all sessions; forward.py then checks that collector. The
- * devices are connections of one epoll loop, which speaks SP over TCP without a library. Latency
- * counts from the time when a block was due, so it includes the delay of a sender that falls
- * behind. At the end the bench checks that the database holds every acknowledged block. */
+ * a collector that listens there, and end all sessions; forward.py or fleet_questions.py then
+ * checks that collector. `-` stands for no recording. The devices are connections of one epoll
+ * loop, which speaks SP over TCP without a library. Latency counts from the time when a block was
+ * due, so it includes the delay of a sender that falls behind. At the end the bench checks that the
+ * database holds every acknowledged block. */
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/store/store.h"
 #include "tests/bench/recorded_blocks.h"
@@ -41,6 +42,7 @@ enum {
  * device then sends the request again. A simulated device does not, so the store may hold blocks
  * that were not acknowledged to it. */
 #define PATIENCE_NS UINT64_C(15000000000)
+#define EARLY_NS UINT64_C(1000000000)
 
 static const char database[] = "fleet_load.db";
 static uint16_t port;
@@ -76,7 +78,8 @@ typedef struct fleet {
     const recorded_blocks *recorded; /* NULL: blocks are made up */
     uint64_t calls;
     uint64_t sent, acknowledged, refused;
-    uint32_t *latencies_us;
+    uint64_t acknowledged_early; /* in the first second, in which all sessions begin at once */
+    uint32_t *latencies_us;      /* in the order of the acknowledgements */
     size_t latency_capacity;
 } fleet;
 
@@ -253,6 +256,9 @@ static void handle_reply(fleet *all, device *one, const uint8_t *bytes, size_t s
         }
         one->acknowledged++;
         all->acknowledged++;
+        if (now < all->start_ns + EARLY_NS) {
+            all->acknowledged_early = all->acknowledged;
+        }
     }
 }
 
@@ -467,6 +473,18 @@ static int compare_latencies(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+static void print_latencies(const char *when, uint32_t *latencies_us, uint64_t count)
+{
+    if (count == 0) {
+        printf("no block was acknowledged%s\n", when);
+        return;
+    }
+    qsort(latencies_us, count, sizeof(*latencies_us), compare_latencies);
+    printf("%llu blocks acknowledged%s after p50 %.1f ms, p99 %.1f ms, max %.1f ms\n",
+           (unsigned long long)count, when, (double)latencies_us[count / 2] / 1e3,
+           (double)latencies_us[count * 99 / 100] / 1e3, (double)latencies_us[count - 1] / 1e3);
+}
+
 static double cpu_s(const struct rusage *usage)
 {
     return (double)usage->ru_utime.tv_sec + (double)usage->ru_utime.tv_usec / 1e6 +
@@ -562,7 +580,7 @@ int main(int argc, char **argv)
         die("memory");
     }
     all.collector = pid;
-    if (argc > 5) {
+    if (argc > 5 && strcmp(argv[5], "-") != 0) {
         recorded_blocks_load(argv[5], all.events,
                              seconds * UINT64_C(1000000000) / all.interval_ns + 1,
                              FRAME_MAKER_STARTED_TICKS, &recorded);
@@ -571,6 +589,10 @@ int main(int argc, char **argv)
     make_fleet(&all);
     run_fleet(&all, seconds);
     const double took = (double)(now_ns() - all.start_ns) / 1e9;
+    print_latencies(" later than the first second", all.latencies_us + all.acknowledged_early,
+                    all.acknowledged - all.acknowledged_early);
+    print_latencies("", all.latencies_us, all.acknowledged);
+    fflush(stdout);
     if (!is_own) {
         end_sessions(&all);
         printf("%u devices, %.0f blocks/s, %.2f M calls/s; sent %llu, refused %llu\n", all.count,
@@ -585,7 +607,6 @@ int main(int argc, char **argv)
     if (wait4(pid, NULL, 0, &collector) != pid) {
         die("wait");
     }
-    qsort(all.latencies_us, all.acknowledged, sizeof(*all.latencies_us), compare_latencies);
     const uint64_t missing = count_missing(&all);
     printf("%u devices, %.0f blocks/s, %.2f M calls/s stored\n", all.count,
            (double)all.acknowledged / took, (double)all.calls / took / 1e6);
@@ -593,10 +614,6 @@ int main(int argc, char **argv)
            "once: %llu\n",
            (unsigned long long)all.sent, (unsigned long long)all.acknowledged,
            (unsigned long long)all.refused, (unsigned long long)missing);
-    printf("acknowledged after p50 %.1f ms, p99 %.1f ms, max %.1f ms\n",
-           (double)all.latencies_us[all.acknowledged / 2] / 1e3,
-           (double)all.latencies_us[all.acknowledged * 99 / 100] / 1e3,
-           (double)all.latencies_us[all.acknowledged - 1] / 1e3);
     printf("collector CPU %.0f %% of a core, %.1f us a block (%.1f with start and end), %.0f MB "
            "(%.0f MB at most), "
            "generator %.0f %% of a core, %.1f us a block\n",

@@ -280,6 +280,17 @@ static void processor_time_is_limited(void **state)
     assert_int_equal(limit.rlim_cur, small.file_bytes);
 }
 
+static void a_worker_has_a_lower_priority_than_the_server(void **state)
+{
+    enum { LOWEST = 19 };
+    (void)state;
+    const int own = getpriority(PRIO_PROCESS, 0);
+    const int wanted = own + SJ_QUESTION_NICE < LOWEST ? own + SJ_QUESTION_NICE : LOWEST;
+    assert_still_well();
+    assert_int_equal(getpriority(PRIO_PROCESS, (id_t)find_worker()), wanted);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), own);
+}
+
 static bool is_refused(long result)
 {
     return result < 0 && errno == EPERM;
@@ -373,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_process_that_does_not_answer_is_killed),
         cmocka_unit_test(a_question_that_nobody_waits_for_ends),
         cmocka_unit_test(processor_time_is_limited),
+        cmocka_unit_test(a_worker_has_a_lower_priority_than_the_server),
         cmocka_unit_test(a_confined_process_has_files_and_memory_only),
         cmocka_unit_test(a_worker_starts_no_workers),
     };
