@@ -18,7 +18,8 @@ int64_t; `row` names all columns, with their types:
     UTF-8)
 
 `-- part: NAME(A, B)` begins a text for other statements of the same run. They insert it with
-{NAME(X, Y)}, which replaces {A} and {B} in it.
+{NAME(X, Y)}, which replaces {A} and {B} in it. Arguments end at commas outside of parentheses; the only
+argument of a part may have such commas.
 
 Each file becomes OUTPUT_FOLDER/FILE.h: for each statement its text `sj_NAME_sql`, and the types of
 its parameters and rows. With --cached, all files become one OUTPUT_FOLDER/statements.inc: a table
@@ -27,7 +28,7 @@ import os
 import re
 import sys
 
-HEAD = re.compile(r"^-- (name|part|bind|row): (.*)$")
+HEAD = re.compile(r"^-- (name|part|bind|row|open_row|engine): (.*)$")
 PARAMETER = re.compile(r"(?<![\w:]):([a-z_][a-z_0-9]*)")
 PIECES = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|\s+|[^'"\s-]+|-""")
 INSERTED = re.compile(r"\{([a-z_0-9]+)(?:\(([^{}]*)\))?\}")
@@ -51,6 +52,8 @@ class Fault(Exception):
 class Statement:
     """One statement or part, as its file has it."""
 
+    types_known = FIELDS
+
     def __init__(self, kind, head):
         self.is_part = kind == "part"
         found = re.fullmatch(r"([a-z][a-z_0-9]*)(?:\(([a-z_0-9, ]+)\))?", head)
@@ -65,7 +68,7 @@ class Statement:
         for entry in filter(None, (e.strip() for e in text.split(","))):
             name, _, word = entry.partition(" ")
             word = word or "int"
-            if word not in FIELDS:
+            if word not in self.types_known:
                 raise Fault(f"{self.name}: unknown type {word}")
             if kind == "row":
                 self.row.append((name, word))
@@ -73,20 +76,20 @@ class Statement:
                 self.types[name] = word
 
 
-def read_file(path):
-    """Returns the statements of a file."""
+def read_file(path, make=Statement, clean=None):
+    """Returns the statements of a file, each made by `make`. `clean` removes the comments of a text."""
     found = []
     with open(path, encoding="utf-8") as file:
         for line in file:
             head = HEAD.match(line)
             if head and head[1] in ("name", "part"):
-                found.append(Statement(head[1], head[2].strip()))
+                found.append(make(head[1], head[2].strip()))
             elif head and found:
                 found[-1].read_types(head[1], head[2])
             elif found:
                 found[-1].sql += line
     for statement in found:
-        statement.sql = squeeze(statement.sql)
+        statement.sql = (clean or squeeze)(statement.sql)
         if not statement.sql:
             raise Fault(f"{path}: {statement.name} has no text")
     return found
@@ -98,6 +101,11 @@ def squeeze(sql):
     for piece in PIECES.findall(sql):
         text += " " if piece.isspace() or piece.startswith("--") else piece
     return re.sub(r"('(?:[^']|'')*')|\s+", lambda m: m[1] or " ", text).strip()
+
+
+def without_comments(sql):
+    """Removes the lines that are comments."""
+    return "\n".join(line for line in sql.split("\n") if not line.startswith("--")).strip()
 
 
 def split_arguments(text):
@@ -118,7 +126,7 @@ def insert_parts(sql, parts):
         part = parts.get(match[1])
         if part is None:
             raise Fault(f"there is no part {match[1]}")
-        values = split_arguments(match[2]) if match[2] is not None else []
+        values = [] if match[2] is None else [match[2]] if len(part.arguments) == 1 else split_arguments(match[2])
         if len(values) != len(part.arguments):
             raise Fault(f"{{{match[0]}}}: {part.name} takes {len(part.arguments)} texts")
         text = part.sql
@@ -220,6 +228,14 @@ def cached_functions(statement, fields):
         f"    SJ_TRY(sj_next_{name}(sql, row, error));\n{reset}    return SJ_OK;\n")
 
 
+def check_names(statements):
+    """Raises a Fault if two statements or two parts have one name."""
+    names = [(statement.is_part, statement.name) for statement in statements]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Fault(f"there are two texts {twice[0][1]}")
+
+
 def describe(statement, is_cached):
     """Returns the C text of one statement."""
     fields = parameters(statement)
@@ -248,10 +264,7 @@ def main(arguments):
     files = {path: read_file(path) for path in paths}
     every = [statement for file in files.values() for statement in file]
     parts = {part.name: part for part in every if part.is_part}
-    names = [(statement.is_part, statement.name) for statement in every]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise Fault(f"there are two texts {twice[0][1]}")
+    check_names(every)
     for statement in every:
         if not statement.is_part:
             statement.sql = insert_parts(statement.sql, parts)

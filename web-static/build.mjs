@@ -1,5 +1,5 @@
-// build.mjs SOURCE_DIR BUILD_DIR OPENAPI: generates the types of the API, type-checks the sources and
-// bundles them into BUILD_DIR/dist. Node finds packages beside the importing file. To keep installed
+// build.mjs SOURCE_DIR BUILD_DIR OPENAPI QUESTIONS: generates the types of the API, adds those of the
+// questions, type-checks the sources and bundles them into BUILD_DIR/dist. Node finds packages beside the importing file. To keep installed
 // packages out of the sources, it builds a copy in BUILD_DIR.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -9,7 +9,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { typesOf } from "./api_types.mjs";
 
-const [sourceDir, buildDir, description] = process.argv.slice(2);
+const [sourceDir, buildDir, description, questionTypes] = process.argv.slice(2);
 const require = createRequire(path.join(buildDir, "package.json"));
 const copy = path.join(buildDir, "src");
 const dist = path.join(buildDir, "dist");
@@ -20,6 +20,7 @@ cpSync(path.join(sourceDir, "src"), copy, { recursive: true });
 cpSync(path.join(sourceDir, "tsconfig.json"), path.join(buildDir, "tsconfig.json"));
 mkdirSync(dist);
 writeFileSync(path.join(copy, "api_types.ts"), typesOf(description));
+cpSync(questionTypes, path.join(copy, "questions.ts"));
 
 const compiler = path.join(path.dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 const check = spawnSync(process.execPath, [compiler, "--noEmit", "-p", buildDir], {

@@ -2,6 +2,7 @@
 
 #include "collector-server/http/assets.h"
 #include "collector-server/http/route.h"
+#include "collector-server/http/web_questions.h"
 #include "collector-server/query/json_rows.h"
 
 #include <stdlib.h>
@@ -30,14 +31,17 @@ static sj_status read_questions(json_t **questions, sj_error *error)
                               : sj_fail(error, SJ_ENOTFOUND, "this program has no dashboard");
 }
 
-/* Binds each parameter to the integer of its name in `values`, or to the session's id if there
- * is none. */
+/* Binds the session's id and the integers of `values`. All other parameters select a part of the
+ * session and stay NULL. */
 static void bind_values(sqlite3_stmt *statement, int64_t session_id, const json_t *values)
 {
     for (int i = 1; i <= sqlite3_bind_parameter_count(statement); i++) {
         const char *name = sqlite3_bind_parameter_name(statement, i);
-        const json_t *value = name != NULL ? json_object_get(values, name + 1) : NULL;
-        sqlite3_bind_int64(statement, i, value != NULL ? json_integer_value(value) : session_id);
+        const json_t *value = json_object_get(values, name + 1);
+        if (value != NULL || strcmp(name, ":session") == 0) {
+            sqlite3_bind_int64(statement, i,
+                               value != NULL ? json_integer_value(value) : session_id);
+        }
     }
 }
 
@@ -55,8 +59,12 @@ static sj_status run_panel(sqlite3 *database, int64_t session_id, const json_t *
 {
     sqlite3_stmt *statement = NULL;
     const size_t most = (size_t)json_integer_value(json_object_get(question, "rows"));
-    SJ_TRY(sj_rows_prepare(database, json_string_value(json_object_get(question, "sql")),
-                           &statement, error));
+    const char *name = json_string_value(json_object_get(question, "name"));
+    const sj_web_question *found = sj_web_question_find(name);
+    if (found == NULL) {
+        return sj_fail(error, SJ_ENOTFOUND, "this program has no question %s", name);
+    }
+    SJ_TRY(sj_rows_prepare(database, found->sql, &statement, error));
     bind_values(statement, session_id, values);
     json_t *rows = json_array();
     json_t *columns = json_array();

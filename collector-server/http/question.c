@@ -2,6 +2,7 @@
 #include "collector-server/http/question.h"
 
 #include "collector-server/http/parameters.h"
+#include "collector-server/http/web_questions.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/shipped_queries.h"
@@ -16,6 +17,7 @@ typedef struct question_result {
     const json_t *question;
     sqlite3 *database;
     const sj_shipped_query *query; /* the shipped query whose defaults apply; NULL: none */
+    const sj_web_question *panel;  /* the question of the dashboard whose types apply; NULL: none */
     json_t *columns;
     json_t *rows;
     size_t bytes; /* size of texts and blobs in `rows`, plus 16 for each value */
@@ -115,6 +117,9 @@ static sj_status bind_one(const question_result *result, sqlite3_stmt *statement
     if (name != NULL && strcmp(name + 1, "session") == 0) {
         return bind_session(result, statement, number, text, error);
     }
+    if (result->panel != NULL) {
+        return sj_web_question_bind(result->panel, statement, number, text, error);
+    }
     if (text == NULL) {
         return sj_fail(error, SJ_EINVAL, "the statement has the parameter %s: it needs a value",
                        name != NULL ? name : "?");
@@ -162,6 +167,7 @@ sj_status sj_question_run(sqlite3 *database, const json_t *question, int64_t hea
     question_result result = {.question = question,
                               .database = database,
                               .query = name != NULL ? sj_shipped_query_find(name) : NULL,
+                              .panel = name != NULL ? sj_web_question_find(name) : NULL,
                               .columns = json_array(),
                               .rows = json_array()};
     sj_sql_guard *guard = NULL;

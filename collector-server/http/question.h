@@ -2,7 +2,8 @@
  * answer it.
  *
  *   {"sql": one statement that reads,
- *    "query": name of the shipped query whose defaults apply (optional),
+ *    "query": name of the shipped query whose defaults apply, or of the question of the dashboard
+ *             whose types apply (optional),
  *    "rows": maximum number of rows, "ms": maximum time in milliseconds,
  *    "values": {NAME: text of the parameter :NAME},
  *    "warning": text that replaces the warnings in the answer (optional)}

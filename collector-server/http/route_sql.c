@@ -1,11 +1,12 @@
-/* Runs SQL: one statement that reads, for the role analyst, or a query of schema/queries, for the
- * role reader. A separate process answers it (question_pool.h), with limits of time, rows and
- * bytes. */
+/* Runs SQL: one statement that reads, for the role analyst, or a named one of schema/queries, for
+ * the role reader: a shipped query or a question of the dashboard. A separate process answers it
+ * (question_pool.h), with limits of time, rows and bytes. */
 #include "collector-server/http/cluster_results.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/http/question.h"
 #include "collector-server/http/reply.h"
+#include "collector-server/http/web_questions.h"
 #include "collector-server/query/shipped_queries.h"
 
 #include <string.h>
@@ -34,6 +35,19 @@ static enum MHD_Result add_value(void *context, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
+static sj_status no_such_question(sj_error *error)
+{
+    return sj_fail(error, SJ_ENOTFOUND, "there is no question of that name");
+}
+
+/* Returns the statement of a shipped query or of a question of the dashboard, or NULL. */
+static const char *find_named(const char *name)
+{
+    const sj_shipped_query *query = sj_shipped_query_find(name);
+    const sj_web_question *question = sj_web_question_find(name);
+    return query != NULL ? query->text : question != NULL ? question->sql : NULL;
+}
+
 static sj_status find_sql(const sj_request *request, const char **sql, const char **name,
                           sj_error *error)
 {
@@ -46,13 +60,9 @@ static sj_status find_sql(const sj_request *request, const char **sql, const cha
         SJ_TRY(sj_request_needs(request, SJ_ROLE_ANALYST, error));
     }
     if (*name != NULL) {
-        const sj_shipped_query *query = sj_shipped_query_find(*name);
-        if (query == NULL) {
-            return sj_fail(error, SJ_ENOTFOUND, "there is no question of that name");
-        }
-        *sql = query->text;
+        *sql = find_named(*name);
     }
-    return SJ_OK;
+    return *sql != NULL ? SJ_OK : no_such_question(error);
 }
 
 /* Builds the question of a request (question.h); owned by the caller. */
@@ -139,26 +149,58 @@ static json_t *fields_of(const sj_shipped_query *query, const char *key)
     return values;
 }
 
+static json_t *describe_shipped(const sj_shipped_query *query)
+{
+    json_t *title = fields_of(query, "title");
+    json_t *question = fields_of(query, "question");
+    json_t *described = json_pack("{ss sO sO so so ss}", "name", query->name, "title",
+                                  json_array_get(title, 0), "question", json_array_get(question, 0),
+                                  "parameters", fields_of(query, "parameter"), "columns",
+                                  fields_of(query, "column"), "sql", query->text);
+    json_decref(title);
+    json_decref(question);
+    return described;
+}
+
+/* Describes a question of the dashboard. Its panel has the title and explains the columns. */
+static json_t *describe_panel(const sj_web_question *question)
+{
+    json_t *parameters = json_array();
+    for (size_t i = 0; i < question->parameter_count; i++) {
+        json_array_append_new(parameters, json_string(question->parameters[i].name));
+    }
+    return json_pack("{ss ss ss so s[] ss}", "name", question->name, "title", question->name,
+                     "question", "", "parameters", parameters, "columns", "sql", question->sql);
+}
+
+/* Answers with the question of one name, which may be one of the dashboard. */
+static sj_status describe_named(const char *name, json_t *items, sj_error *error)
+{
+    const sj_shipped_query *query = sj_shipped_query_find(name);
+    const sj_web_question *question = sj_web_question_find(name);
+    if (query == NULL && question == NULL) {
+        return no_such_question(error);
+    }
+    json_array_append_new(items,
+                          query != NULL ? describe_shipped(query) : describe_panel(question));
+    return SJ_OK;
+}
+
 static sj_status answer_queries(sj_request *request, json_t **body, sj_error *error)
 {
     size_t count = 0;
+    const char *name = NULL;
     const sj_shipped_query *queries = sj_shipped_queries(&count);
+    SJ_TRY(sj_parameter_text(request, "name", NAME_BYTES, &name, error));
     json_t *items = json_array();
-    (void)request;
-    for (size_t i = 0; i < count; i++) {
-        json_t *parameters = fields_of(&queries[i], "parameter");
-        json_t *columns = fields_of(&queries[i], "column");
-        json_t *title = fields_of(&queries[i], "title");
-        json_t *question = fields_of(&queries[i], "question");
-        json_array_append_new(
-            items, json_pack("{ss sO sO so so ss}", "name", queries[i].name, "title",
-                             json_array_get(title, 0), "question", json_array_get(question, 0),
-                             "parameters", parameters, "columns", columns, "sql", queries[i].text));
-        json_decref(title);
-        json_decref(question);
+    sj_status status = name != NULL ? describe_named(name, items, error) : SJ_OK;
+    for (size_t i = 0; name == NULL && i < count; i++) {
+        json_array_append_new(items, describe_shipped(&queries[i]));
     }
     *body = json_pack("{so sb}", "items", items, "truncated", 0);
-    return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+    return status != SJ_OK ? status
+           : *body != NULL ? SJ_OK
+                           : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
 const sj_route sj_route_queries = {

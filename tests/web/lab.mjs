@@ -106,19 +106,27 @@ export async function stop() {
 // Sends a request to the server as the dashboard does.
 export const ask = (address) => fetch(new URL(address, base), { headers: { Authorization: `Bearer ${token}` } });
 
-export async function sql(statement, values = {}) {
+// Runs a statement, or asks a question of the dashboard by its name.
+async function run(asked) {
     const address = new URL("/api/v1/sql", base);
-    address.searchParams.set("sql", statement);
-    address.searchParams.set("rows", "20000");
-    address.searchParams.set("ms", "30000"); // generous, because other tests run at the same time
-    for (const [name, value] of Object.entries(values)) {
-        address.searchParams.set(`p.${name}`, value);
+    const limits = { rows: "20000", ms: "30000" }; // generous, because other tests run at the same time
+    for (const [name, value] of Object.entries({ ...limits, ...asked })) {
+        address.searchParams.set(name, value);
     }
     const answer = await (await ask(address)).json();
     assert.equal(answer.error, undefined, answer.error);
     return answer.rows.map((row) =>
         Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])),
     );
+}
+
+export const sql = (statement, values = {}) =>
+    run({ sql: statement, ...Object.fromEntries(Object.entries(values).map(([name, value]) => [`p.${name}`, value])) });
+
+// Returns the rows of the question that a panel links to.
+export function rowsOfLink(link) {
+    const { question, ...values } = Object.fromEntries(link.searchParams);
+    return run({ ...values, query: question });
 }
 
 // Checks that the numbers of the recordings are consistent, so that pages have sound data to show.
@@ -192,19 +200,11 @@ export async function openTwin(page) {
     await page.getByText("The same as a table").last().click();
 }
 
-// Returns the rows of the statement that a panel links to, formatted as the panel should show them.
+// Returns the rows of the question that a panel links to, formatted as the panel should show them.
 // A value `undefined` is not compared.
-async function wantedOf(link, show) {
-    const values = {};
-    for (const [name, value] of link.searchParams) {
-        if (name.startsWith("p.")) {
-            values[name.slice(2)] = value;
-        }
-    }
-    return (await sql(link.searchParams.get("sql"), values)).map(show);
-}
+const wantedOf = async (link, show) => (await rowsOfLink(link)).map(show);
 
-// Checks a panel that links to its SQL: it shows as many rows as the statement returns, and the
+// Checks a panel that links to its SQL: it shows as many rows as its question returns, and the
 // same numbers.
 export async function checkPanel(page, title, show) {
     const panel = page.getByRole("region", { name: title, exact: true });

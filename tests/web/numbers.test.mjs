@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts,
+    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, rowsOfLink, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const WHOLE = 1;
@@ -305,7 +305,7 @@ test("a function: its sums, each percentile, callers and callees", async () => {
     for (const side of ["Callers", "Callees"]) {
         const rows = await checkPanel(page, side, (row) => [row.name, count(row.calls), duration(row.total_ns)]);
         const link = new URL(await page.getByRole("region", { name: side, exact: true }).getByRole("link", { name: "SQL" }).getAttribute("href"), base);
-        const times = (await sql(link.searchParams.get("sql"), { session: WHOLE, function: fn.function_id })).map((row) => row.total_ns);
+        const times = (await rowsOfLink(link)).map((row) => row.total_ns);
         const whole = times.reduce((sum, time) => sum + time, 0);
         assert.deepEqual((await texts(rowsOf(page, side))).map((row) => row[3]), times.map((time) => percent(time, whole)));
         assert.ok(rows.length > 0);

@@ -188,7 +188,7 @@ test("findings of a selected time are those of all threads, also of one without 
     await checkPanel(page, title, (row) => [row.kind.replaceAll("_", " "), row.used_in]);
     for (const other of [`area=${at + 1}-${at + 1000}`, `area=0-${at + 1}&threads=${thread}`]) {
         const [answer] = await Promise.all([
-            page.waitForResponse((response) => response.url().includes("zombie_reports")),
+            page.waitForResponse((response) => response.url().includes("findings_of_session")),
             page.goto(new URL(`/sessions/${FALLEN}?view=overview&${other}`, base).href),
         ]);
         assert.deepEqual((await answer.json()).rows, [], other);

@@ -65,7 +65,7 @@ async function refuse(page, wanted) {
     );
 }
 
-const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
+const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(url.search);
 const idOf = async (name) =>
     (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND f.name = '${name}'`))[0].id;
 // A page has handled an answer once it has drawn two frames.
@@ -199,7 +199,7 @@ test("calls of one range of durations are not shown under another", async () => 
     const page = await openPage(`/sessions/${WHOLE}?view=function&function=${id}&range=${fn.min_ns}-${fn.max_ns}`);
     const panel = page.getByRole("region", { name: "Calls of this duration, in order of entry, at most 100" });
     await comesTo(() => panel.locator("tbody tr").count(), 100);
-    const late = await hold(page, isSql(/:least/));
+    const late = await hold(page, isSql(/p\.least=/));
     await page.getByRole("button", { name: `max ${duration(fn.max_ns)}`, exact: true }).click();
     await late.asked;
     assert.equal(await panel.locator("tbody tr").count(), 0);
@@ -232,7 +232,7 @@ test("a search on the timeline moves to its own result, not to that of an earlie
     await name.asked;
     assert.equal(await next.count(), 0);
     await name.letGo();
-    const found = await hold(page, isSql(/:after/));
+    const found = await hold(page, isSql(/p\.after=/));
     await page.getByRole("button", { name: "Next call of fibonacci" }).click();
     await found.asked;
     await search.fill("hash_word");
@@ -270,7 +270,7 @@ test("a late call tree of an earlier selection does not replace the newer tree",
     await page.locator("[role=treegrid] .rows .mono").first().waitFor();
     const whole = await outermost(page);
     assert.ok(whole.length > 1, whole.join());
-    const late = await hold(page, isSql(/call_tree\(/));
+    const late = await hold(page, isSql(/web\.call_tree/));
     await page.getByLabel("Select a thread").selectOption(String(worker));
     await late.asked;
     assert.deepEqual(await outermost(page), [], "rows of the whole tree are none of a thread's");
@@ -285,7 +285,7 @@ test("a late call tree of an earlier selection does not replace the newer tree",
 test("the error of one selection's call tree is not shown for another selection", async () => {
     const page = await openPage(`/sessions/${WHOLE}?view=tree`, REFUSING);
     await page.locator("[role=treegrid] .rows .mono").first().waitFor();
-    await refuse(page, isSql(/call_tree\(/));
+    await refuse(page, isSql(/web\.call_tree/));
     await page.getByLabel("Select a thread").selectOption(String(worker));
     await page.getByRole("alert").getByText(REFUSED).waitFor();
     const late = await hold(page, (url) => url.pathname.endsWith("/call-tree"));
@@ -333,7 +333,7 @@ test("the recordings of one device are not shown for another", async () => {
 test("unknown values of devices are shown as unknown, with the reason", async () => {
     const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
     const page = await openPage("/", REFUSING);
-    await refuse(page, isSql(/device_clocks|p\.device=/));
+    await refuse(page, isSql(/web\.device_sums|p\.device=/));
     await page.goto(new URL(`/fleet?device=${own.id}`, base).href);
     const about = page.getByRole("region", { name: own.name, exact: true });
     await about.getByRole("alert").getByText(REFUSED).waitFor();

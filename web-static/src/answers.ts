@@ -1,7 +1,7 @@
 // Loads and caches answers of the server for components. A request is cancelled when no component
 // waits for it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { askSql, rowsOf, type SqlAnswer } from "./api";
+import { askQuestion, type QuestionName, type RowOf, rowsOf, type SqlAnswer, type Values, type ValuesOf } from "./api";
 
 const KEPT = 80;
 const kept = new Map<string, unknown>();
@@ -95,29 +95,33 @@ export function useKept<T>(value: T | null, scope: string): T | null {
     return last.current?.scope === scope ? last.current.value : null;
 }
 
-export type Values = Record<string, string | number>;
-
 export interface SqlRows<Row> extends Answer<SqlAnswer> {
     rows: Row[];
 }
 
-function questionOf(sql: string, values: Values): string {
-    return sql === "" ? "" : `${JSON.stringify(values)} ${sql}`;
+function keyOf(name: QuestionName | "", values: Values): string {
+    return name === "" ? "" : `${name} ${JSON.stringify(values)}`;
 }
 
-function sqlKey(sql: string, values: Values, changes: number): string {
-    return sql === "" ? "" : `${changes} ${questionOf(sql, values)}`;
+function keyAt(name: QuestionName | "", values: Values, changes: number): string {
+    return name === "" ? "" : `${changes} ${keyOf(name, values)}`;
 }
 
-export function prepareSql(sql: string, values: Values, changes: number, limits = {}): void {
-    prepare(sqlKey(sql, values, changes), () => askSql(sql, values, limits));
+export function prepareQuestion<Name extends QuestionName>(name: Name, values: ValuesOf<Name>, changes: number, limits = {}): void {
+    prepare(keyAt(name, values, changes), () => askQuestion(name, values, limits));
 }
 
-// Runs an SQL statement. `changes` counts the changes of the session; a new number runs it again.
-export function useSql<Row>(sql: string, values: Values, changes = 0, limits = {}): SqlRows<Row> {
-    const ask = (signal: AbortSignal) => askSql(sql, values, limits, signal);
-    const answer = useAnswer(sqlKey(sql, values, changes), ask, questionOf(sql, values));
-    const rows = useMemo(() => (answer.value ? rowsOf<Row>(answer.value) : []), [answer.value]);
+// Asks a question of schema/queries/web; "" asks nothing. `changes` counts the changes of the
+// session; a new number asks it again.
+export function useQuestion<Name extends QuestionName>(
+    name: Name | "",
+    values: ValuesOf<Name>,
+    changes = 0,
+    limits = {},
+): SqlRows<RowOf<Name>> {
+    const ask = (signal: AbortSignal) => askQuestion(name as Name, values, limits, signal);
+    const answer = useAnswer(keyAt(name, values, changes), ask, keyOf(name, values));
+    const rows = useMemo(() => (answer.value ? rowsOf<RowOf<Name>>(answer.value) : []), [answer.value]);
     return { ...answer, rows };
 }
 
@@ -130,11 +134,13 @@ export function useOpening(): number {
     return opening;
 }
 
-// Returns the address of the SQL console with this statement and these values.
-export function consoleAddress(sql: string, values: Values, engine = ""): string {
-    const parameters = new URLSearchParams({ sql: sql.trim(), ...(engine ? { engine } : {}) });
+// Returns the address of the SQL console with the statement of this question and these values.
+export function consoleAddress(question: QuestionName, values: Values, engine = ""): string {
+    const parameters = new URLSearchParams({ question, ...(engine ? { engine } : {}) });
     for (const [name, value] of Object.entries(values)) {
-        parameters.set(`p.${name}`, String(value));
+        if (value !== undefined) {
+            parameters.set(`p.${name}`, String(value));
+        }
     }
     return `/sql?${parameters.toString()}`;
 }

@@ -3,6 +3,7 @@
 
 import type { Answers, Schemas } from "./api_types"; // generated from openapi.json by the build
 import { parse } from "./parse";
+import type { Questions } from "./questions"; // generated from schema/queries/web by the build
 import { bearer, refuse, token } from "./token";
 
 type Rows<Path extends keyof Answers> = Answers[Path] extends { items: (infer Row)[] } ? Row : never;
@@ -84,15 +85,28 @@ export type CallsOfStream = Omit<TimelineReply["tracks"][number], "rows"> & { ro
 // The steps of a timeline, and the single calls of the streams that the request names.
 export type TimelineAnswer = Omit<TimelineReply, "tracks"> & { tracks: CallsOfStream[] };
 
-// Runs one SQL statement. `values` are its parameters.
-export function askSql(
-    sql: string,
-    values: Record<string, string | number> = {},
+export type QuestionName = keyof Questions;
+export type ValuesOf<Name extends QuestionName> = Questions[Name]["values"];
+export type RowOf<Name extends QuestionName> = Questions[Name]["row"];
+
+// The values of a statement's parameters; undefined: no value.
+export type Values = Parameters;
+
+const bound = (values: Values) => Object.fromEntries(Object.entries(values).map(([name, value]) => [`p.${name}`, value]));
+
+// Runs one SQL statement of the user. `values` are its parameters.
+export function askSql(sql: string, values: Values, limits: Parameters, signal: AbortSignal): Promise<SqlAnswer> {
+    return get<SqlAnswer>("sql", { sql, ...limits, ...bound(values) }, signal);
+}
+
+// Asks a question of schema/queries/web.
+export function askQuestion<Name extends QuestionName>(
+    query: Name,
+    values: ValuesOf<Name>,
     limits: Parameters = {},
     signal?: AbortSignal,
 ): Promise<SqlAnswer> {
-    const bound = Object.entries(values).map(([name, value]) => [`p.${name}`, value]);
-    return get<SqlAnswer>("sql", { sql, ...limits, ...Object.fromEntries(bound) }, signal);
+    return get<SqlAnswer>("sql", { query, ...limits, ...bound(values) }, signal);
 }
 
 // Converts each row to an object. Ids keep their type.
@@ -150,7 +164,7 @@ export const api = {
         post<Answers["post /api/v1/imports"]>("imports", step, signal),
     checkPolicy: (policy: unknown) =>
         post<Answers["post /api/v1/policies"]>("policies", { policy }),
-    queries: () => get<List<ShippedQuery>>("queries"),
+    queries: (name?: string) => get<List<ShippedQuery>>("queries", { name }),
     sessions: (filters: Record<string, string>, before?: string) =>
         get<SessionPage>("sessions", { ...filters, before }),
     facets: (filters: Record<string, string>, signal?: AbortSignal) =>

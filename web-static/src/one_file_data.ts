@@ -1,6 +1,6 @@
 // Collects the data of an offline page: the rows of its tables and its flame graph. The server
 // writes the same page for `sojourn export` (one_file.c).
-import { askSql, type Overview } from "./api";
+import { askQuestion, type Overview, type ValuesOf } from "./api";
 import { ENDED, EVERYTHING, questionsOf } from "./one_file_questions";
 import { PART_MS, type Selection, valuesOf } from "./selection";
 
@@ -22,10 +22,9 @@ export interface OneFile {
 export async function gather(session: Overview, chosen: Selection, words: string[]): Promise<OneFile> {
     const values = valuesOf(session.id, chosen);
     const panels: OnePanel[] = [];
-    for (const { title, sql, rows, isOfEnded } of questionsOf(chosen)) {
+    for (const { title, name, rows, isOfEnded } of questionsOf(chosen)) {
         if (!isOfEnded || ENDED.includes(session.state)) {
-            const more = panels.length === 0 ? EVERYTHING : {};
-            const answer = await askSql(sql, { ...values, ...more }, { rows, ms: PART_MS });
+            const answer = await askQuestion(name, { ...values, ...EVERYTHING } as ValuesOf<typeof name>, { rows, ms: PART_MS });
             panels.push({ title, columns: answer.columns, rows: answer.rows, truncated: answer.truncated });
         }
     }

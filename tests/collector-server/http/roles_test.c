@@ -195,6 +195,7 @@ static void own_sql_needs_an_analyst_and_shipped_queries_do_not(void **state)
     expect("GET", "/api/v1/sql?sql=SELECT+7", tokens[0], NULL, 403, "needs the role analyst");
     expect("GET", "/api/v1/sql?sql=SELECT+7&engine=cluster", tokens[0], NULL, 403, "analyst");
     expect("GET", "/api/v1/sql?query=storage", tokens[0], NULL, 200, "rows");
+    expect("GET", "/api/v1/sql?query=web.hot&p.session=1", tokens[0], NULL, 200, "rows");
     expect("GET", "/api/v1/sql?sql=SELECT+7", tokens[1], NULL, 200, "[[7]]");
 }
 

@@ -1,77 +1,18 @@
 // One call: its times, thread and values, its callers and its callees.
 import { Fragment } from "preact";
-import { useSql } from "../answers";
-import { anyUntimedSql, isUntimed, selfUntimedSql, untimedSql } from "../estimates";
+import { useQuestion } from "../answers";
+import type { RowOf } from "../api";
+import { isUntimed } from "../estimates";
 import { bytes, count, duration } from "../format";
 import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
 import { Problem, Time } from "../widgets/small";
 
-const CALL_SQL = `SELECT c.*, ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")}, k.allocated_bytes, f.name, m.path AS module, t.name AS thread
-FROM calls c LEFT JOIN call_costs k ON k.session_id = c.session_id AND k.call_id = c.call_id LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
-LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
+type Call = RowOf<"web.call"> & Record<string, unknown>; // with other counted costs of the call
 
-const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns,
-       ${untimedSql("a.flags")}, ${selfUntimedSql("a.flags", "a.function_id", "a.session_id")}
-FROM ancestors(:call) a LEFT JOIN functions f USING (function_id)`;
+type Caller = RowOf<"web.callers_and_costs">;
 
-const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.duration_ns) AS total_ns,
-       max(d.duration_ns) AS longest_ns, ${anyUntimedSql("d.flags")}
-FROM calls d LEFT JOIN functions f USING (function_id) WHERE d.parent_id = :call
-GROUP BY d.function_id ORDER BY total_ns DESC LIMIT 20`;
-
-export const VALUES_SQL = `SELECT a.position, max(t.name) AS name, a.kind, max(t.type) AS type, a.value, a.note, a.rule
-FROM arguments a LEFT JOIN value_types t
-  ON t.session_id = :session AND t.function_id = :function AND t.position = a.position
-WHERE a.session_id = :session AND a.call_id = :call
-GROUP BY a.position, a.kind, a.rule ORDER BY a.position = 0, a.position, a.kind = 'errno', a.rule`;
-
-interface Call {
-    call_id: number | string;
-    function_id: number;
-    name: string;
-    module: string;
-    thread: string | null;
-    depth: number;
-    start_ns: number;
-    end_ns: number | null;
-    duration_ns: number | null;
-    self_ns: number | null;
-    cpu_ns: number | null;
-    cpu_self_ns: number | null;
-    ending: string;
-    flags: number;
-    is_self_estimate: number;
-    [measured: string]: unknown; // other counted costs of the call
-}
-
-interface Caller {
-    call_id: number | string;
-    name: string;
-    start_ns: number;
-    duration_ns: number | null;
-    self_ns: number | null;
-    is_estimate: number;
-    is_self_estimate: number;
-}
-
-interface Callee {
-    name: string;
-    calls: number;
-    total_ns: number | null;
-    longest_ns: number | null;
-    is_estimate: number;
-}
-
-export interface Value {
-    position: number;
-    name: string | null; // from debug data or from a rule's signature
-    kind: string;
-    type: string | null;
-    value: unknown;
-    note: string | null;
-    rule: string;
-}
+export type Value = RowOf<"web.values_of_call">;
 
 const doubts: readonly (readonly [number, string])[] = [
     [1, "it was open when recording began, which counts as its start"],
@@ -116,13 +57,13 @@ export function callAddress(session: string, call: Pick<Caller, "call_id" | "sta
 
 export function CallDetails({ session, call }: { session: string; call: string }) {
     const values = { call };
-    const about = useSql<Call>(CALL_SQL, values);
-    const callers = useSql<Caller>(CALLERS_SQL, values);
+    const about = useQuestion("web.call", values);
+    const callers = useQuestion("web.callers_and_costs", values);
     const known = about.rows[0];
     const isSettled = known !== undefined && String(known.call_id) === call;
-    const callees = useSql<Callee>(isSettled ? CALLEES_SQL : "", values);
+    const callees = useQuestion(isSettled ? "web.callees_of_call" : "", values);
     const ofCall = { session, function: String(known?.function_id ?? 0), call };
-    const given = useSql<Value>(isSettled ? VALUES_SQL : "", ofCall);
+    const given = useQuestion(isSettled ? "web.values_of_call" : "", ofCall);
     if (about.problem) {
         return <Problem message={about.problem} />;
     }
@@ -178,7 +119,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
             <div class="columns">
                 <SqlPanel
                     title="Values"
-                    sql={VALUES_SQL}
+                    question="web.values_of_call"
                     values={ofCall}
                     answer={given}
                     columns={[
@@ -191,7 +132,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                 />
                 <SqlPanel
                     title="Callers, innermost first"
-                    sql={CALLERS_SQL}
+                    question="web.callers_and_costs"
                     values={values}
                     answer={callers}
                     none="No recorded callers."
@@ -207,7 +148,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                 />
                 <SqlPanel
                     title="Callees"
-                    sql={CALLEES_SQL}
+                    question="web.callees_of_call"
                     values={values}
                     answer={callees}
                     none="No recorded callees."

@@ -1,7 +1,8 @@
 // Compares two sets of sessions: what became slower or faster, and whether the change exceeds the
 // noise.
 import { useEffect, useMemo } from "preact/hooks";
-import { useSql } from "../answers";
+import { useQuestion } from "../answers";
+import type { RowOf } from "../api";
 import { change, changeOf, count, counted, duration, estimated, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
@@ -14,77 +15,9 @@ import { Problem, Time } from "../widgets/small";
 import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
-// Functions whose self time is an estimate in a set. error_ns is the greatest standard error of
-// their total times, or NULL if only self times are estimates.
-const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(iif(u.is_estimate, coalesce(s.error_ns, 0), NULL))
-  FROM session_set(:${set}) c JOIN function_estimates u USING (session_id)
-  JOIN function_stats s USING (session_id, function_id) JOIN functions f USING (function_id)
-  WHERE u.is_self_estimate GROUP BY f.symbol_key`;
-const ESTIMATES = `WITH estimates(of, symbol_key, error_ns) AS MATERIALIZED (${estimatesOf("a")}
-  UNION ALL ${estimatesOf("b")})`;
-const ERRORS = ["a", "b"]
-    .map((set) => `(SELECT error_ns FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS error_ns_${set},
-       EXISTS (SELECT 1 FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS is_self_estimate_${set}`)
-    .join(",\n       ");
+type Difference = RowOf<"web.compared_functions">;
 
-const FUNCTIONS_SQL = `${ESTIMATES}
-SELECT d.*, ${ERRORS}
-FROM diff_functions(:a, :b) d WHERE row > 0 ORDER BY coalesce(calls_ratio, 1) = 1,
-    CASE verdict WHEN 'slower' THEN 0 WHEN 'added' THEN 1 WHEN 'faster' THEN 2 WHEN 'removed' THEN 3
-                 WHEN 'inconclusive' THEN 4 WHEN 'unmatched' THEN 5 WHEN 'same' THEN 6 ELSE 7 END,
-    abs(compared_b - compared_a) DESC`;
-const TOTAL_SQL = `WITH d AS MATERIALIZED (SELECT * FROM diff_functions(:a, :b))
-SELECT *, (SELECT max(needed_sessions) FROM d WHERE row > 0) AS needed_by_functions FROM d WHERE row = 0`;
-const TREE_SQL = `${ESTIMATES}
-SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, compared_a, compared_b,
-       ${ERRORS}
-FROM diff_tree(:a, :b) d WHERE row > 0`;
-
-interface Difference {
-    row: number;
-    name: string;
-    module: string;
-    verdict: string;
-    decided_by: string | null;
-    ratio: number | null;
-    ratio_low: number | null;
-    ratio_high: number | null;
-    p_adjusted: number | null;
-    compared_a: number; // ns: the median that the verdict compares
-    compared_b: number;
-    calls_a: number | null;
-    calls_b: number | null;
-    calls_change: string;
-    calls_ratio: number | null; // NULL if the number of calls varies, or if calls were lost
-    needed_sessions: number;
-    matched_share: number | null; // share of the time of functions without names that was matched; NULL if every function has a name
-    is_comparable: number | null; // 0 if the programs are stripped
-    sessions_a: number;
-    sessions_b: number;
-    function_id_a: number | null;
-    function_id_b: number | null;
-    error_ns_a: number | null; // NULL if the total time is not an estimate
-    error_ns_b: number | null;
-    is_self_estimate_a: number;
-    is_self_estimate_b: number;
-}
-
-interface TreeRow {
-    row: number;
-    parent_row: number | null;
-    depth: number;
-    name: string;
-    verdict: string;
-    ratio: number | null;
-    total_ns_a: number | null;
-    total_ns_b: number | null;
-    compared_a: number; // ns: the median that the verdict compares
-    compared_b: number;
-    error_ns_a: number | null;
-    error_ns_b: number | null;
-    is_self_estimate_a: number;
-    is_self_estimate_b: number;
-}
+type TreeRow = RowOf<"web.compared_paths">;
 
 type Side = "a" | "b";
 
@@ -175,7 +108,7 @@ function placeTree(rows: readonly TreeRow[]): TreeFrame[] {
 
 function DiffFlame({ a, b }: { a: string; b: string }) {
     const isOfMarks = /(^|[,+])mark:/.test(`${a},${b}`);
-    const answer = useSql<TreeRow>(isOfMarks ? "" : TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
+    const answer = useQuestion(isOfMarks ? "" : "web.compared_paths", { a, b }, 0, { rows: 5000, ms: 30000 });
     const frames = useMemo(() => placeTree(answer.rows), [answer.value]);
     const chosen = route.value.parameters.get("frame") ?? "";
     if (isOfMarks) {
@@ -185,7 +118,7 @@ function DiffFlame({ a, b }: { a: string; b: string }) {
         return <Problem message={answer.problem} />;
     }
     return (
-        <Panel title="Call paths of both: width is the time of A and B together" sql={TREE_SQL} values={{ a, b }}>
+        <Panel title="Call paths of both: width is the time of A and B together" question="web.compared_paths" values={{ a, b }}>
             {frames.length > 0 ? (
                 <Flame<TreeFrame>
                     label="Call paths compared"
@@ -215,7 +148,7 @@ function Functions({ a, b }: { a: string; b: string }) {
     const only = parameters.get("verdict") ?? "";
     const search = (parameters.get("q") ?? "").toLowerCase();
     const picked = parameters.get("function") ?? "";
-    const answer = useSql<Difference>(FUNCTIONS_SQL, { a, b }, 0, { rows: 20000, ms: 30000 });
+    const answer = useQuestion("web.compared_functions", { a, b }, 0, { rows: 20000, ms: 30000 });
     if (answer.problem) {
         return <Problem message={answer.problem} />;
     }
@@ -229,7 +162,7 @@ function Functions({ a, b }: { a: string; b: string }) {
     );
     const chosen = answer.rows.find((row) => String(row.row) === picked);
     return (
-        <Panel title="Functions" sql={FUNCTIONS_SQL} values={{ a, b }}>
+        <Panel title="Functions" question="web.compared_functions" values={{ a, b }}>
             <div class="tools">
                 <div class="switch" role="group" aria-label="Verdicts">
                     <button type="button" aria-pressed={only === ""} onClick={() => setParameters({ verdict: "" }, true)}>
@@ -306,7 +239,7 @@ function Functions({ a, b }: { a: string; b: string }) {
 }
 
 function Summary({ a, b }: { a: string; b: string }) {
-    const answer = useSql<Difference & { needed_by_functions: number | null }>(TOTAL_SQL, { a, b }, 0, { ms: 30000 });
+    const answer = useQuestion("web.compared_totals", { a, b }, 0, { ms: 30000 });
     const total = answer.rows[0];
     if (!total) {
         return null;

@@ -1,7 +1,8 @@
 // Coverage: which functions of a set of sessions were entered, optionally compared with another
 // set.
 import { useEffect } from "preact/hooks";
-import { useSql } from "../answers";
+import { useQuestion } from "../answers";
+import type { RowOf } from "../api";
 import { compact, count, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
@@ -14,18 +15,7 @@ import { CoverageDifference } from "./coverage_difference";
 const LIMITS = { rows: 20000, ms: 30000 };
 const SHOWN = 500;
 
-const COVERAGE_SQL = `SELECT name, module, functions, unwatched, entered, share, calls FROM coverage(:a, :by)
-ORDER BY functions - entered DESC, name`;
-
-interface Row {
-    name: string;
-    module: string | null;
-    functions: number;
-    unwatched: number;
-    entered: number;
-    share: number;
-    calls: number;
-}
+type Row = RowOf<"web.coverage">;
 
 const kinds = ["module", "namespace", "class", "function", "mark"] as const;
 type Kind = (typeof kinds)[number];
@@ -119,7 +109,7 @@ function Table({ a }: { a: string }) {
     const only = parameters.get("only") ?? "";
     const search = (parameters.get("q") ?? "").toLowerCase();
     const values = { a, by };
-    const answer = useSql<Row>(COVERAGE_SQL, values, 0, LIMITS);
+    const answer = useQuestion("web.coverage", values, 0, LIMITS);
     if (answer.problem || !answer.value) {
         return answer.problem ? <Problem message={answer.problem} /> : <p class="empty">Counting…</p>;
     }
@@ -135,7 +125,7 @@ function Table({ a }: { a: string }) {
                     <Chip label={`Module: ${fileName(module)}`} onRemove={() => setParameters({ module: "" })} />
                 </p>
             ) : null}
-            <Panel title="Coverage" sql={COVERAGE_SQL} values={values}>
+            <Panel title="Coverage" question="web.coverage" values={values}>
                 {rows.length === 0 ? <p class="dim">None.</p> : null}
                 <RowTable<Row>
                     label="Coverage"

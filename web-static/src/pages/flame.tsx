@@ -1,8 +1,7 @@
 // Flame graphs of a session: top-down, bottom-up, and around one function.
 import { useMemo } from "preact/hooks";
-import { type SqlRows, useSql } from "../answers";
-import type { Overview } from "../api";
-import { estimateSql, selfEstimateSql } from "../estimates";
+import { type SqlRows, useQuestion } from "../answers";
+import type { Overview, RowOf } from "../api";
 import { compact, count, counted, estimated, estimateHint, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Flame } from "../widgets/flame";
@@ -10,65 +9,16 @@ import { Panel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
 import { TopDown, TreeFlame } from "./flame_tree";
-import { selectedTreeSql } from "./selected_tree";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
 // A chain is cut after CHAIN_LINKS functions. At most CHAINS chains are shown. The page says what
 // was cut.
 const CHAIN_LINKS = 16;
 const CHAINS = 1200;
-const CALLEE_LEVELS = 40;
 
-// The call paths with the most self time, each with its callers.
-const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
-    WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT ${CHAINS}),
-up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
-    UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
-    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller,
-       ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
-JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
+type PathRow = RowOf<"web.call_tree">;
 
-// All paths of one function, each with its callers. A recursive path is skipped, because another
-// path contains its time.
-const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FROM call_paths
-    WHERE session_id = :session AND function_id = :function AND recursive = 0
-    ORDER BY total_ns DESC LIMIT ${CHAINS}),
-up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
-    UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
-    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller, ${estimateSql("p.function_id")} FROM up
-JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
-
-const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
-    WHERE session_id = :session AND function_id = :function AND recursive = 0
-    UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
-    WHERE step < ${CALLEE_LEVELS - 1})
-SELECT d.path_id, p.parent_path_id, d.step,
-       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS has_hidden_callees, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
-       ${estimateSql("p.function_id")} FROM down d
-JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
-
-interface PathRow {
-    path_id: number;
-    parent_path_id: number | null;
-    function_id: number;
-    name: string;
-    self_ns: number;
-    calls: number;
-    is_self_estimate: number;
-}
-
-interface UpRow {
-    leaf: number;
-    step: number;
-    weight: number;
-    calls: number;
-    function_id: number;
-    name: string;
-    is_estimate: number; // true if `weight` is an estimate
-    has_caller: number;
-}
+type UpRow = RowOf<"web.paths_to_function">;
 
 // Makes one chain for each leaf: from the leaf's function up to its callers. Its weight is the
 // leaf's time.
@@ -83,18 +33,7 @@ function chainsUp(rows: readonly UpRow[]): Chain[] {
     return [...chains.values()];
 }
 
-interface DownRow {
-    path_id: number;
-    parent_path_id: number | null;
-    step: number;
-    self_ns: number;
-    total_ns: number;
-    calls: number;
-    function_id: number;
-    name: string;
-    is_estimate: number;
-    has_hidden_callees: number;
-}
+type DownRow = RowOf<"web.paths_from_function">;
 
 // Makes one chain for each path, from the chosen function down to the path's own. Its weight is the
 // path's self time.
@@ -191,7 +130,7 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
 function SelectedBottomUp({ session, changes, search }: ViewProperties) {
     const chosen = selection.value;
     const limits = { rows: 20000, ms: PART_MS };
-    const answer = useSql<PathRow>(selectedTreeSql(chosen), valuesOf(session.id, chosen), changes, limits);
+    const answer = useQuestion("web.call_tree", valuesOf(session.id, chosen), changes, limits);
     const chains = useMemo(() => chainsOfPaths(answer.rows), [answer.value]);
     return (
         <>
@@ -205,13 +144,9 @@ function SelectedBottomUp({ session, changes, search }: ViewProperties) {
 }
 
 function BottomUp({ session, changes, search }: ViewProperties) {
-    const answer = useSql<UpRow>(BOTTOM_UP_SQL, { session: session.id }, changes, { rows: 20000 });
+    const answer = useQuestion("web.paths_by_self_time", { session: session.id }, changes, { rows: 20000 });
     const chains = useMemo(() => chainsUp(answer.rows), [answer.value]);
-    const totals = useSql<{ self_ns: number }>(
-        "SELECT sum(self_ns) AS self_ns FROM function_stats WHERE session_id = :session",
-        { session: session.id },
-        changes,
-    );
+    const totals = useQuestion("web.session_self_time", { session: session.id }, changes);
     const shown = chains.reduce((sum, chain) => sum + chain.weight, 0);
     return (
         <>
@@ -224,31 +159,15 @@ function BottomUp({ session, changes, search }: ViewProperties) {
     );
 }
 
-interface StatRow {
-    name: string;
-    calls: number;
-    total_ns: number;
-    self_ns: number;
-    untimed_calls: number | null;
-    error_ns: number | null; // standard error of total_ns
-    is_self_estimate: number;
-}
-
-const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns, s.untimed_calls, s.error_ns,
-       ${selfEstimateSql(":function")} FROM function_stats s
-JOIN functions f USING (function_id) WHERE s.session_id = :session AND s.function_id = :function`;
-
-const TOP_SQL = `SELECT function_id FROM function_stats WHERE session_id = :session ORDER BY self_ns DESC LIMIT 1`;
-
 function Around({ session, changes, search }: ViewProperties) {
     const asked = route.value.parameters.get("function") ?? "";
-    const top = useSql<{ function_id: number }>(asked ? "" : TOP_SQL, { session: session.id }, changes);
+    const top = useQuestion(asked ? "" : "web.hottest_function", { session: session.id }, changes);
     const fn = /^[0-9]{1,15}$/.test(asked) ? asked : String(top.rows[0]?.function_id ?? "");
     const values = { session: session.id, function: fn };
     const isWhole = !isPart(selection.value);
-    const about = useSql<StatRow>(fn ? STAT_SQL : "", values, changes);
-    const up = useSql<UpRow>(fn && isWhole ? CALLERS_SQL : "", values, changes, { rows: 20000 });
-    const down = useSql<DownRow>(fn && isWhole ? CALLEES_SQL : "", values, changes, { rows: 20000 });
+    const about = useQuestion(fn ? "web.function_sums" : "", values, changes);
+    const up = useQuestion(fn && isWhole ? "web.paths_to_function" : "", values, changes, { rows: 20000 });
+    const down = useQuestion(fn && isWhole ? "web.paths_from_function" : "", values, changes, { rows: 20000 });
     const callers = useMemo(() => chainsUp(up.rows), [up.value]);
     const callees = useMemo(() => chainsDown(down.rows), [down.value]);
     const known = about.rows[0];
@@ -281,7 +200,7 @@ function Around({ session, changes, search }: ViewProperties) {
     return (
         <>
             {chip}
-            <Panel title="Callers, the function on top" sql={CALLERS_SQL} values={values}>
+            <Panel title="Callers, the function on top" question="web.paths_to_function" values={values}>
                 <ChainFlame
                     {...{ session, search }}
                     answer={up}
@@ -290,7 +209,7 @@ function Around({ session, changes, search }: ViewProperties) {
                     unit="total"
                 />
             </Panel>
-            <Panel title="Callees" sql={CALLEES_SQL} values={values}>
+            <Panel title="Callees" question="web.paths_from_function" values={values}>
                 <ChainFlame
                     {...{ session, search }}
                     answer={down}

@@ -2,17 +2,15 @@
 // functions and fold recursion.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { type SqlRows, useKept, useSql } from "../answers";
-import type { Overview } from "../api";
-import { estimatesSql } from "../estimates";
+import { type SqlRows, useKept, useQuestion } from "../answers";
+import type { Overview, RowOf } from "../api";
 import { count, counted, estimated, percent } from "../format";
 import { route, setParameters } from "../router";
-import { addressOf, isPart, PART_MS, pickedSql, type Selection, selection, treeArguments, valuesOf } from "../selection";
+import { addressOf, PART_MS, type Selection, selection, valuesOf } from "../selection";
 import { Flame, type Frame } from "../widgets/flame";
 import { Chip, Problem, Time } from "../widgets/small";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
-const NARROWEST = 3000; // frames narrower than 1 / NARROWEST of the width are left out
 const FRAMES = { rows: 20000, ms: PART_MS };
 
 interface Around {
@@ -20,41 +18,7 @@ interface Around {
     side: "callers" | "callees";
 }
 
-// Returns the arguments of flame(). With `around`, it gives only the callees or the callers of that
-// function.
-function flameArguments(chosen: Selection, around: Around | null): string {
-    if (around === null) {
-        return treeArguments(chosen);
-    }
-    const part = treeArguments({ ...chosen, functions: "" }).replace(/, NULL$/, "");
-    return around.side === "callees" ? `${part}, json_array(:function)` : `${part}, NULL, json_array(:function)`;
-}
-
-// Returns SQL for the frames that begin between :left and :right, without the narrowest. The full
-// width is :whole, or the time of all roots if :whole is 0.
-export function flameSql(chosen: Selection, around: Around | null): string {
-    return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
-  tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, open_calls, total_ns, self_ns, left_ns
-    FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
-SELECT *, ${estimatesSql("tree.function_id")} FROM tree WHERE left_ns >= :left AND left_ns < :right
-  AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
-                   FROM tree WHERE depth = 0) / ${NARROWEST}`;
-}
-
-export interface FlameRow {
-    path_id: number;
-    parent_path_id: number | null;
-    function_id: number;
-    name: string;
-    depth: number;
-    calls: number;
-    open_calls: number;
-    total_ns: number;
-    self_ns: number;
-    left_ns: number;
-    is_estimate: number;
-    is_self_estimate: number;
-}
+export type FlameRow = RowOf<"web.flame">;
 
 interface PathFrame extends Frame {
     about: FlameRow;
@@ -90,14 +54,13 @@ interface TreeFlameProperties {
 // Loads the frames. If the user has zoomed to a frame, also loads the narrow frames below it.
 function useFrames({ session, changes, chosen, around }: TreeFlameProperties) {
     const [, left, right] = (route.value.parameters.get("frame") ?? "").split("-");
-    const sql = flameSql(chosen, around ?? null);
-    const values = { ...valuesOf(session.id, chosen), ...(around ? { function: around.function } : {}) };
+    const values = { ...valuesOf(session.id, chosen), ...(around ? { [around.side]: around.function } : {}) };
     const everything = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
     const zoomed = { left: Number(left) || 0, right: Number(right), whole: Number(right) - (Number(left) || 0) };
     const isZoomed = Number(right) > 0;
-    const all = useSql<FlameRow>(sql, { ...values, ...everything }, changes, FRAMES);
-    const part = useSql<FlameRow>(isZoomed ? sql : "", { ...values, ...zoomed }, changes, FRAMES);
-    const zoomedRows = useKept(part.value ? part.rows : null, `${JSON.stringify(values)} ${sql}`);
+    const all = useQuestion("web.flame", { ...values, ...everything }, changes, FRAMES);
+    const part = useQuestion(isZoomed ? "web.flame" : "", { ...values, ...zoomed }, changes, FRAMES);
+    const zoomedRows = useKept(part.value ? part.rows : null, JSON.stringify(values));
     const more = isZoomed && all.value ? zoomedRows : null;
     const frames = useMemo(() => {
         const rows = new Map<number, FlameRow>();
@@ -236,12 +199,9 @@ function TransformedFlame(properties: TreeFlameProperties & { hidden: string[]; 
     );
 }
 
-const NAMES_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND instr(:ids, ',' || f.function_id || ',')`;
-
 function Transforms({ session, hidden, folds }: { session: string; hidden: string[]; folds: boolean }) {
     const ids = `,${hidden.join(",")},`;
-    const names = useSql<{ function_id: number; name: string }>(hidden.length > 0 ? NAMES_SQL : "", { session, ids });
+    const names = useQuestion(hidden.length > 0 ? "web.function_names" : "", { session, ids });
     return (
         <p class="chips" role="group" aria-label="Transforms">
             {hidden.map((id) => (

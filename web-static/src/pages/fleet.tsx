@@ -1,7 +1,7 @@
 // The fleet: the state of each device, its recordings, policies and commands.
 import { useEffect, useState } from "preact/hooks";
-import { useAnswer, useSql } from "../answers";
-import { api, type Command, type Device } from "../api";
+import { useAnswer, useQuestion } from "../answers";
+import { api, type Command, type Device, type RowOf } from "../api";
 import { ago, bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
@@ -18,50 +18,7 @@ const ONLINE_NS = 120e9;
 const OVER_QUOTA = "is used up: this device keeps its records until midnight UTC";
 const COPIED = "▲ two daemons use this identity: each command runs on only one of them (see sojourn doctor)";
 
-// A build is the build id of the function's module. A function is found in all builds by its symbol
-// key, which functions without a name have, too.
-const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
-       histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
-       count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
-FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING (module_id) JOIN sessions s USING (session_id)
-JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
-GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
-
-// This heat map in the cluster's SQL, for all labs. A time is the middle of its histogram bin.
-const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
-       if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
-          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
-FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uniqExact(session) AS sessions, sumMap(bins, counts) AS merged,
-             tupleElement(merged, 2) AS counted,
-             arrayFirst((one, sum) -> sum >= greatest(1, ceil(0.95 * arraySum(counted))), tupleElement(merged, 1),
-                        arrayCumSum(counted)) AS bin,
-             toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift,
-             countIf(ifNull(untimed_calls, 0) > 0) > 0 AS is_estimate, uniqExactIf(session, isNull(untimed_calls)) AS unknown
-      FROM function_stats
-      WHERE symbol_key GLOBAL IN (SELECT symbol_key FROM function_stats WHERE name = :name)
-      GROUP BY device, build_id) AS found
-ORDER BY build, device LIMIT 400`;
-
-// Reads from the collector about each device: its sessions and lost calls, and the error of its
-// latest clock comparison.
-const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
-       (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
-       (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
-           ORDER BY c.boottime_ns + c.offset_ns DESC LIMIT 1) AS uncertainty_ns
-FROM devices d ORDER BY d.name, d.device_id LIMIT 1000`;
-
-// The sessions that a device records now, and the clock error of its latest session.
-const RUNNING_SQL = `SELECT session_id, coalesce(nullif(name, ''), command) AS title FROM sessions
-WHERE device_id = :device AND state = 'recording' ORDER BY session_id DESC LIMIT 20`;
-const CLOCK_SQL = `SELECT clock_error_ns, uncertainty_ns FROM session_collector_times
-WHERE session_id = (SELECT max(session_id) FROM sessions WHERE device_id = :device)`;
-
-interface Known {
-    device_id: number;
-    sessions: number;
-    lost_calls: number;
-    uncertainty_ns: number | null; // NULL if its clock was never compared
-}
+type Known = RowOf<"web.device_sums">;
 
 // The status object that agent/daemon/command_report.c writes.
 interface Status {
@@ -282,8 +239,8 @@ function unknown({ problem }: { problem: string }): string {
 function About({ device, changes }: { device: Device; changes: number }) {
     const status = statusOf(device);
     const values = { device: device.id };
-    const running = useSql<{ session_id: number; title: string }>(RUNNING_SQL, values, changes);
-    const clocks = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes);
+    const running = useQuestion("web.running_sessions", values, changes);
+    const clocks = useQuestion("web.clock_error", values, changes);
     const [clock] = clocks.rows;
     const problem = running.problem || clocks.problem;
     return (
@@ -359,26 +316,17 @@ function Audit({ commands }: { commands: readonly Command[] | null }) {
     );
 }
 
-interface HeatRow {
-    device: string;
-    build: string;
-    p95_ns: number;
-    sessions: number;
-    is_estimate: number;
-    unknown?: number | string; // only in a cluster: sessions for which it is not known whether times are estimates
-}
-
 // A heat map: p95 of one function by device and build. Darker is slower, and each cell shows its
 // number.
 function HeatMap() {
     const name = route.value.parameters.get("function") ?? "";
     const values = { name };
     const engine = useEngine();
-    const sql = engine?.is_cluster ? CLUSTER_HEAT_SQL : HEAT_SQL;
+    const question = engine?.is_cluster ? "web.heat_of_cluster" : "web.heat";
     const limits = engine?.is_cluster ? { engine: "cluster", ms: 30000 } : {};
-    const answer = useSql<HeatRow>(name && engine ? sql : "", values, 0, limits);
+    const answer = useQuestion(name && engine ? question : "", values, 0, limits);
     const most = Math.max(...answer.rows.map((row) => row.p95_ns), 1);
-    const unknown = answer.rows.reduce((sum, row) => sum + Number(row.unknown ?? 0), 0);
+    const unknown = answer.rows.reduce((sum, row) => sum + Number("unknown" in row ? row.unknown : 0), 0);
     return (
         <>
             <form
@@ -405,7 +353,7 @@ function HeatMap() {
             {name ? (
                 <SqlPanel
                     title={`p95 of ${name}`}
-                    sql={sql}
+                    question={question}
                     engine={engine?.is_cluster ? "cluster" : ""}
                     values={values}
                     answer={answer}
@@ -438,7 +386,7 @@ export function FleetPage() {
     const devices = useAnswer(`devices ${tick}`, () => api.devices(), "devices");
     const commands = useAnswer(`commands ${tick}`, () => api.commands(), "commands");
     const rules = useAnswer(`policies ${tick}`, () => api.policies(), "policies");
-    const known = useSql<Known>(KNOWN_SQL, {}, tick);
+    const known = useQuestion("web.device_sums", {}, tick);
     const chosen = route.value.parameters.get("device") ?? "";
     const items = devices.value?.items ?? [];
     const device = items.find((one) => one.id === chosen) ?? null;

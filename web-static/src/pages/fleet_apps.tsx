@@ -1,8 +1,8 @@
 // The apps of a device: their list, buttons to prepare and record them, and the resulting files and
 // sessions.
 import { useState } from "preact/hooks";
-import { useSql } from "../answers";
-import { api, type Command, type Device } from "../api";
+import { useQuestion } from "../answers";
+import { api, type Command, type Device, type RowOf } from "../api";
 import { bytes, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
@@ -25,14 +25,7 @@ interface Progress {
 
 const STATES = ["preparing", "prepared", "started", "recording", "finished"] as const;
 
-const SESSIONS_SQL = `SELECT session_id, lower(hex(uuid)) AS uuid, state FROM sessions
-WHERE device_id = :device ORDER BY session_id DESC LIMIT 200`;
-
-interface SessionRow {
-    session_id: number;
-    uuid: string;
-    state: string;
-}
+type SessionRow = RowOf<"web.sessions_of_device">;
 
 function parsed<T>(text: string | null): T | null {
     try {
@@ -122,7 +115,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
     const own = commands.filter((command) => command.device_id === device.id);
     const apps = appsOf(own);
     const runs = own.filter((command) => ["record", "prepare", "launch"].includes(command.kind)).slice(0, 20);
-    const sessions = useSql<SessionRow>(SESSIONS_SQL, { device: device.id }, changes);
+    const sessions = useQuestion("web.sessions_of_device", { device: device.id }, changes);
     const nameOf = (command: Command) => parsed<{ app?: string; command?: string[] }>(command.arguments);
     return (
         <Panel title="Apps">

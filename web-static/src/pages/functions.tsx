@@ -2,10 +2,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
 import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
+import { may } from "../widgets/access";
 import { Bar, OpenTag, Problem, Time } from "../widgets/small";
 import { consoleAddress } from "../answers";
 import { addressOf, isPart, selection, valuesOf } from "../selection";
-import { selectedFunctionsSql, useSelectedFunctions } from "./selected_functions";
+import { functionsQuestion, useSelectedFunctions } from "./selected_functions";
 import { type Column, VirtualTable } from "../widgets/virtual_table";
 
 const PAGE_ROWS = 200;
@@ -251,8 +252,8 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                           ? "Loading…"
                           : ""}
                 </span>
-                {isSelected ? (
-                    <a class="sql-link" href={consoleAddress(selectedFunctionsSql(chosen), valuesOf(session.id, chosen))}>
+                {isSelected && may("analyst") ? (
+                    <a class="sql-link" href={consoleAddress(functionsQuestion(chosen), valuesOf(session.id, chosen))}>
                         SQL
                     </a>
                 ) : null}

@@ -1,9 +1,9 @@
 // A session while it is being recorded: calls per second, losses, triggers and flight dumps. This
 // page takes a sample at each change of the session. The samples are lost when the page is closed.
 import { useEffect, useState } from "preact/hooks";
-import { useSql } from "../answers";
-import type { Overview, SqlAnswer } from "../api";
-import { isUntimed, selfEstimateSql } from "../estimates";
+import { useQuestion } from "../answers";
+import type { Overview, SqlAnswer, RowOf } from "../api";
+import { isUntimed,  } from "../estimates";
 import { compact, count, counted, dateTime, duration, percent } from "../format";
 import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
@@ -15,47 +15,7 @@ const LineChart = lazy<{ answer: SqlAnswer }>(() => import("../widgets/line_char
 
 const SAMPLES_MAX = 600;
 
-export const TRIGGERS_SQL = `SELECT t.number, t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
-       (SELECT s.session_id FROM sessions s WHERE s.uuid = t.child_session_uuid) AS dump
-FROM triggers t WHERE t.session_id = :session ORDER BY t.number DESC LIMIT 200`;
-
-const DUMPS_SQL = `SELECT s.session_id, s.cause, s.state, s.started_realtime_ns, s.stored_calls,
-       (SELECT max(last_leave_ns) - min(first_enter_ns) FROM streams x WHERE x.session_id = s.session_id) AS length_ns
-FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC LIMIT 200`;
-
-const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns, ${selfEstimateSql("s.function_id")} FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
-
-// The latest calls with recorded values, newest first: at most 12 of each thread, 12 in all.
-const VALUES_SQL = `WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
-  WHERE session_id = :session GROUP BY function_id, position),
-latest AS MATERIALIZED (SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.flags FROM streams s
-  JOIN calls c ON c.session_id = s.session_id AND c.call_id IN (SELECT DISTINCT a.call_id FROM arguments a
-    WHERE a.session_id = s.session_id AND a.call_id BETWEEN s.stream_id << 38 AND (s.stream_id + 1 << 38) - 1
-    ORDER BY a.call_id DESC LIMIT 12)
-  WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 12),
-kept AS MATERIALIZED (SELECT l.call_id, a.position, a.kind, coalesce(max(t.name), '') AS name,
-    coalesce(a.value, a.note, '') || iif(a.note = 'cut', '…', '') AS text
-  FROM latest l JOIN arguments a ON a.session_id = :session AND a.call_id = l.call_id
-  LEFT JOIN types t ON t.function_id = l.function_id AND t.position = a.position
-  GROUP BY l.call_id, a.position, a.kind ORDER BY a.position)
-SELECT l.call_id, l.start_ns, l.duration_ns, l.flags, l.function_id, f.name,
-  (SELECT group_concat(iif(k.name = '', '', k.name || '=') || k.text, ', ') FROM kept k
-    WHERE k.call_id = l.call_id AND k.position > 0) AS arguments,
-  (SELECT group_concat(iif(k.kind IN ('errno', 'thrown'), k.kind || ' ', '') || k.text, ', ') FROM kept k
-    WHERE k.call_id = l.call_id AND k.position = 0) AS result
-FROM latest l JOIN functions f USING (function_id) ORDER BY l.start_ns DESC`;
-
-interface ValuedCall {
-    call_id: number | string;
-    start_ns: number;
-    duration_ns: number | null;
-    flags: number;
-    function_id: number;
-    name: string;
-    arguments: string | null;
-    result: string | null;
-}
+type ValuedCall = RowOf<"web.latest_values">;
 
 interface Sample {
     at_ms: number;
@@ -143,46 +103,25 @@ function LossGauge({ session }: { session: Overview }) {
     );
 }
 
-interface TriggerRow {
-    at_ns: number;
-    event: string;
-    subject: string;
-    value: number;
-    actions: string;
-    suppressed: number;
-    dump: number | null;
-}
+type TriggerRow = RowOf<"web.latest_triggers">;
 
 export function valueOfTrigger({ event, value }: { event: string; value: number }): string {
     return ["slow_call", "jank"].includes(event) ? duration(value) : count(value);
 }
 
-interface DumpRow {
-    session_id: number;
-    cause: string;
-    state: string;
-    started_realtime_ns: number | string;
-    stored_calls: number;
-    length_ns: number | null;
-}
+type DumpRow = RowOf<"web.flight_dumps">;
 
-interface HotRow {
-    function_id: number;
-    name: string;
-    calls: number;
-    self_ns: number;
-    is_self_estimate: number;
-}
+type HotRow = RowOf<"web.hot_so_far">;
 
 function Events({ session, changes }: { session: Overview; changes: number }) {
     const values = { session: session.id };
-    const triggers = useSql<TriggerRow>(TRIGGERS_SQL, values, changes);
-    const dumps = useSql<DumpRow>(DUMPS_SQL, values, changes);
+    const triggers = useQuestion("web.latest_triggers", values, changes);
+    const dumps = useQuestion("web.flight_dumps", values, changes);
     return (
         <>
             <SqlPanel<TriggerRow>
                 title="Triggers that fired, latest first"
-                sql={TRIGGERS_SQL}
+                question="web.latest_triggers"
                 values={values}
                 answer={triggers}
                 none="No trigger has fired yet."
@@ -198,7 +137,7 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
             />
             <SqlPanel<DumpRow>
                 title="Flight dumps, latest first"
-                sql={DUMPS_SQL}
+                question="web.flight_dumps"
                 values={values}
                 answer={dumps}
                 none="No flight dumps yet."
@@ -218,8 +157,8 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
 // Shows nothing if no values were recorded.
 function LatestValues({ session, changes }: { session: Overview; changes: number }) {
     const values = { session: session.id };
-    const any = useSql<{ one: number }>("SELECT 1 AS one FROM arguments WHERE session_id = :session LIMIT 1", values, changes);
-    const latest = useSql<ValuedCall>(any.rows.length > 0 ? VALUES_SQL : "", values, changes);
+    const any = useQuestion("web.has_values", values, changes);
+    const latest = useQuestion(any.rows.length > 0 ? "web.latest_values" : "", values, changes);
     if (latest.rows.length === 0 && !latest.problem) {
         return null;
     }
@@ -227,7 +166,7 @@ function LatestValues({ session, changes }: { session: Overview; changes: number
     return (
         <SqlPanel<ValuedCall>
             title="Latest calls with values"
-            sql={VALUES_SQL}
+            question="web.latest_values"
             values={values}
             answer={latest}
             columns={[
@@ -257,7 +196,7 @@ function runningNote({ state, counts }: Overview): string {
 export function LiveView({ session, changes }: { session: Overview; changes: number }) {
     const samples = useSamples(session);
     const values = { session: session.id };
-    const hot = useSql<HotRow>(HOT_SQL, values, changes);
+    const hot = useQuestion("web.hot_so_far", values, changes);
     const rates = ratesOf(samples);
     const last = rates.at(-1);
     const isRecording = session.state === "recording";
@@ -293,7 +232,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
             <div class="columns">
                 <SqlPanel<HotRow>
                     title="Where the time goes so far"
-                    sql={HOT_SQL}
+                    question="web.hot_so_far"
                     values={values}
                     answer={hot}
                     none="No call has ended yet."

@@ -1,10 +1,9 @@
 // The notes on a session, and a form to write one about the selected time or the whole session.
 import { useState } from "preact/hooks";
-import { useSql } from "../answers";
-import { api } from "../api";
+import { useQuestion } from "../answers";
+import { api, type RowOf } from "../api";
 import { duration } from "../format";
 import { addressOf, selection } from "../selection";
-import { NOTES_SQL } from "./overview_sql";
 import { changedHere } from "../store";
 import { RowTable, Panel } from "../widgets/panel";
 import { signedIn, SignIn } from "../widgets/sign_in";
@@ -12,13 +11,7 @@ import { Problem } from "../widgets/small";
 
 const LENGTH_MAX = 900;
 
-interface Note {
-    note: string;
-    author: string;
-    start_ns: number | null;
-    end_ns: number | null;
-    written: string;
-}
+type Note = RowOf<"web.notes">;
 
 function Writer({ session }: { session: string }) {
     const [text, setText] = useState("");
@@ -68,9 +61,9 @@ function Writer({ session }: { session: string }) {
 }
 
 export function Notes({ session, changes }: { session: string; changes: number }) {
-    const answer = useSql<Note>(NOTES_SQL, { session }, changes);
+    const answer = useQuestion("web.notes", { session }, changes);
     return (
-        <Panel title="Notes" sql={NOTES_SQL} values={{ session }}>
+        <Panel title="Notes" question="web.notes" values={{ session }}>
             {answer.problem ? <Problem message={answer.problem} /> : null}
             {answer.value && answer.rows.length === 0 ? <p class="dim">None.</p> : null}
             {answer.rows.length > 0 ? (

@@ -2,30 +2,16 @@
 // losses.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useSql, type Values } from "../answers";
-import type { List, Overview } from "../api";
+import { useQuestion } from "../answers";
+import type { List, Overview, QuestionName, RowOf, ValuesOf } from "../api";
 import { isDoubtful, isUntimed } from "../estimates";
 import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Bar, OpenTag, Time } from "../widgets/small";
 import { Notes } from "./notes";
-import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
+import { addressOf, isPart, PART_MS, selection, type SelectedValues, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
 import { valueOfTrigger } from "./live";
-import {
-    CALLERS_SQL,
-    decisionsSql,
-    filteredSql,
-    hotSql,
-    lastSql,
-    marksSql,
-    openSql,
-    slowSql,
-    threadsSql,
-    triggersSql,
-    unhookedSql,
-    zombiesSql,
-} from "./overview_sql";
 
 interface ListPanelProperties<Row> {
     title: string;
@@ -50,32 +36,10 @@ function ending(code: number | null, signal: number | null): string {
     return signal ? `signal ${signal}` : code === null ? "–" : `exit ${code}`;
 }
 
-interface HotRow {
-    function_id: number;
-    name: string;
-    self_ns: number;
-    total_ns: number;
-    calls: number;
-    share: number;
-    is_self_estimate: number;
-}
+type SlowRow = RowOf<"web.slow">;
 
-interface SlowRow {
-    call_id: number;
-    function_id: number;
-    name: string;
-    thread: string | null;
-    start_ns: number;
-    duration_ns: number;
-    self_ns: number;
-    is_self_estimate: number;
-    ending: string;
-    flags: number;
-    given: string | null;
-}
-
-function Callers({ call }: { call: number }) {
-    const answer = useSql<{ name: string; duration_ns: number | null; is_estimate: number }>(CALLERS_SQL, { call });
+function Callers({ call }: { call: number | string }) {
+    const answer = useQuestion("web.callers_of_call", { call });
     return (
         <p class="dim mono callers">
             {answer.problem ||
@@ -110,32 +74,13 @@ function SlowName({ session, row }: { session: string; row: SlowRow }) {
     );
 }
 
-interface OpenRow {
-    thread: string | null;
-    tid: number;
-    depth: number;
-    name: string | null;
-    start_ns: number;
-}
-
-interface LastRow {
-    thread: string | null;
-    depth: number;
-    name: string | null;
-    start_ns: number;
-    duration_ns: number | null;
-    ending: string;
-    is_estimate: number;
-}
-
 // For a session that did not end normally: the calls that were open at the end, and the last calls.
 function Crash({ session, changes }: { session: Overview; changes: number }) {
     const isBad = ["crashed", "killed", "lost", "lost contact", "interrupted"].includes(session.state);
     const chosen = selection.value;
     const values = valuesOf(session.id, chosen);
-    const [openNow, lastNow] = [openSql(chosen), lastSql(chosen)];
-    const open = useSql<OpenRow>(isBad ? openNow : "", values, changes, { rows: 500 });
-    const last = useSql<LastRow>(isBad ? lastNow : "", values, changes, { rows: 3000 });
+    const open = useQuestion(isBad ? "web.open_at_end" : "", values, changes, { rows: 500 });
+    const last = useQuestion(isBad ? "web.last_calls" : "", values, changes, { rows: 3000 });
     if (!isBad) {
         return null;
     }
@@ -143,7 +88,7 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
         <>
             <SqlPanel
                 title="Open at the end, innermost first"
-                sql={openNow}
+                question="web.open_at_end"
                 values={values}
                 answer={open}
                 none="No call was open."
@@ -156,7 +101,7 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
             />
             <SqlPanel
                 title="Last calls, at most 100 of each thread, latest first"
-                sql={lastNow}
+                question="web.last_calls"
                 values={values}
                 answer={last}
                 isTall
@@ -173,76 +118,26 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
     );
 }
 
-interface ThreadRow {
-    number: number;
-    name: string;
-    tid: number;
-    is_main: number;
-    calls: number | null;
-    run_ns: number | null;
-    deepest: number | null;
-    dropped_calls: number;
-    waited_ns: number;
-    cpu_ns: number | null; // NULL if the scheduler's times were not recorded
-    ready_ns: number | null;
-    waiting_ns: number | null;
-}
-
-interface MarkRow {
-    name: string;
-    at_ns: number;
-    end_ns: number | null;
-    source: string;
-}
-
-interface DecisionRow {
-    at_ns: number;
-    what: string;
-    name: string | null;
-    reason: string;
-    total_calls: number;
-    overhead_ppm: number;
-    budget_ppm: number;
-}
-
-interface TriggerRow {
-    at_ns: number;
-    event: string;
-    subject: string;
-    value: number;
-    actions: string;
-    suppressed: number;
-    dump: number | null;
-}
-
-interface ZombieRow {
-    zombie_id: number;
-    kind: string;
-    used_in: string;
-    freed_in: string;
-    allocated_in: string;
-    reports: number;
-}
-
 function Sections({ session, changes }: { session: Overview; changes: number }) {
     const chosen = selection.value;
     const values = valuesOf(session.id, chosen);
-    const panel = <Row,>(
+    const panel = <Name extends QuestionName>(
         title: string,
-        sql: string,
-        columns: readonly ListColumn<Row>[],
+        question: Name,
+        columns: readonly ListColumn<RowOf<Name>>[],
         none?: string,
     ): ComponentChildren => (
-        <Section<Row> key={title} {...{ title, sql, values, changes, columns }} {...(none ? { none } : {})} />
+        <Section<Name> key={title} {...{ title, question, values, changes, columns }} {...(none ? { none } : {})} />
     );
+    const isSelected = isPart(chosen);
     const at = (ns: number, end: number | null): string =>
         addressOf(session.id, { view: "timeline", from: Math.max(0, ns - 1000), to: end ?? ns + 1000000 });
     return (
         <>
             <div class="columns">
-                {panel<HotRow>(
+                {panel(
                     "Where the time goes",
-                    hotSql(chosen),
+                    isSelected ? "web.selected_hot" : "web.hot",
                     [
                         {
                             title: "Function",
@@ -267,9 +162,9 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                     ],
                     "No matching call has ended yet.",
                 )}
-                {panel<SlowRow>(
+                {panel(
                     "Calls with the most self time",
-                    slowSql(chosen),
+                    isSelected ? "web.selected_slow" : "web.slow",
                     [
                         { title: "Call", mono: true, cell: (row) => <SlowName key={row.call_id} session={session.id} row={row} /> },
                         { title: "Thread", cell: (row) => row.thread ?? "–" },
@@ -284,14 +179,14 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 )}
             </div>
             <Crash session={session} changes={changes} />
-            {panel<ZombieRow>("Uses of freed memory and other heap errors", zombiesSql(chosen), [
+            {panel("Uses of freed memory and other heap errors", "web.findings_of_session", [
                 { title: "Kind", cell: (row) => <a href={`/zombies?finding=${row.zombie_id}`}>{row.kind.replaceAll("_", " ")}</a> },
                 { title: "Used in", mono: true, cell: (row) => row.used_in || "–" },
                 { title: "Freed in", mono: true, cell: (row) => row.freed_in || "–" },
                 { title: "Allocated in", mono: true, cell: (row) => row.allocated_in || "–" },
                 { title: "Reports", number: true, cell: (row) => count(row.reports) },
             ])}
-            {panel<ThreadRow>("Threads", threadsSql(chosen), [
+            {panel("Threads", "web.threads", [
                 {
                     title: "Thread",
                     cell: (row) => (
@@ -310,13 +205,13 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Waited for the recorder", number: true, cell: (row) => (row.waited_ns > 0 ? duration(row.waited_ns) : "never") },
                 { title: "Lost", number: true, cell: (row) => (row.dropped_calls > 0 ? count(row.dropped_calls) : "none") },
             ])}
-            {panel<MarkRow>("Marks", marksSql(chosen), [
+            {panel("Marks", "web.marks", [
                 { title: "Mark", cell: (row) => <a href={at(row.at_ns, row.end_ns)}>{row.name}</a> },
                 { title: "Began", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Took", number: true, cell: (row) => (row.end_ns === null ? "–" : duration(row.end_ns - row.at_ns)) },
                 { title: "Set by", cell: (row) => row.source },
             ])}
-            {panel<TriggerRow>("Triggers that fired", triggersSql(chosen), [
+            {panel("Triggers that fired", "web.triggers", [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
                 { title: "Subject", mono: true, cell: (row) => row.subject },
@@ -325,7 +220,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Suppressed", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
                 { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>dump</a>) },
             ])}
-            {panel<DecisionRow>("Decisions of the overhead budget", decisionsSql(chosen), [
+            {panel("Decisions of the overhead budget", "web.decisions", [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "What", cell: (row) => row.what },
                 { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
@@ -334,9 +229,9 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Overhead", number: true, cell: (row) => percent(row.overhead_ppm, 1e6) },
                 { title: "Budget", number: true, cell: (row) => percent(row.budget_ppm, 1e6) },
             ])}
-            {panel<{ name: string | null; reason: string; calls: number; total_ns: number }>(
-                `Calls that were counted but not stored${isPart(chosen) ? ", of the whole session" : ""}`,
-                filteredSql(chosen),
+            {panel(
+                `Calls that were counted but not stored${isSelected ? ", of the whole session" : ""}`,
+                "web.filtered",
                 [
                     { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
                     { title: "Reason", cell: (row) => row.reason },
@@ -344,9 +239,9 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                     { title: "Time", number: true, cell: (row) => duration(row.total_ns) },
                 ],
             )}
-            {panel<{ reason: string; functions: number; bytes: number; example: string }>(
+            {panel(
                 "Functions that were not instrumented, by reason",
-                unhookedSql(chosen),
+                "web.unhooked",
                 [
                     { title: "Reason", cell: (row) => <a href={addressOf(session.id, { view: "missing" })}>{row.reason}</a> },
                     { title: "Functions", number: true, cell: (row) => count(row.functions) },
@@ -357,18 +252,18 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
     );
 }
 
-interface SectionProperties<Row> {
+interface SectionProperties<Name extends QuestionName> {
     title: string;
-    sql: string;
-    values: Values;
+    question: Name;
+    values: SelectedValues;
     changes: number;
-    columns: readonly ListColumn<Row>[];
+    columns: readonly ListColumn<RowOf<Name>>[];
     none?: string;
 }
 
-function Section<Row>({ changes, ...panel }: SectionProperties<Row>) {
-    const answer = useSql<Row>(panel.sql, panel.values, changes, { ms: PART_MS });
-    return <SqlPanel<Row> {...panel} answer={answer} />;
+function Section<Name extends QuestionName>({ changes, ...panel }: SectionProperties<Name>) {
+    const answer = useQuestion(panel.question, panel.values as ValuesOf<Name>, changes, { ms: PART_MS });
+    return <SqlPanel<RowOf<Name>> {...panel} answer={answer} />;
 }
 
 export function OverviewView({ session, changes }: { session: Overview; changes: number }) {

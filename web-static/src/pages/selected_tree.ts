@@ -1,35 +1,11 @@
 // The call tree of a selection, made from the calls that began in it. All paths are loaded at once.
-import { askSql, type PathNode, rowsOf, type TreePage } from "../api";
-import { estimatesSql } from "../estimates";
-import { PART_MS, isPart, pickedSql, type Selection, treeArguments, valuesOf } from "../selection";
+import { askQuestion, type PathNode, type RowOf, rowsOf, type TreePage } from "../api";
+import { PART_MS, type Selection, valuesOf } from "../selection";
 import type { TreeSource } from "./tree_model";
 
 const ROWS = 20000;
 
-interface TreeRow {
-    path_id: number;
-    parent_path_id: number | null;
-    function_id: number;
-    name: string;
-    module: string;
-    depth: number;
-    calls: number;
-    open_calls: number;
-    total_ns: number;
-    self_ns: number;
-    is_estimate: number;
-    is_self_estimate: number;
-}
-
-// Returns the SQL statement that reads the call paths, each after the path of its caller. Bind the
-// parameters that valuesOf() returns.
-export function selectedTreeSql(chosen: Selection): string {
-    return `${isPart(chosen) ? pickedSql(chosen) : ""}
-SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls, t.open_calls,
-       t.total_ns, t.self_ns, ${estimatesSql("t.function_id")}
-FROM call_tree(${treeArguments(chosen)}) t LEFT JOIN functions f USING (function_id)
-LEFT JOIN modules m USING (module_id)`;
-}
+type TreeRow = RowOf<"web.call_tree">;
 
 function nodesOf(rows: readonly TreeRow[]): PathNode[] {
     const above = new Map<string, Set<number>>(); // path id -> functions on the path
@@ -93,7 +69,7 @@ export function selectedTree(session: string, chosen: Selection): TreeSource {
     let loading: Promise<PathNode[]> | null = null;
     const load = async () => {
         const limits = { rows: ROWS, ms: PART_MS };
-        const answer = await askSql(selectedTreeSql(chosen), valuesOf(session, chosen), limits);
+        const answer = await askQuestion("web.call_tree", valuesOf(session, chosen), limits);
         if (answer.truncated) {
             throw new Error(`The selection has more than ${ROWS} call paths. Select less time or fewer functions.`);
         }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
+import { api, askQuestion, type LossRow, type Overview, rowsOf, type RowOf } from "../api";
 import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, isFollowing, resyncs } from "../store";
@@ -235,8 +235,8 @@ const formats: readonly (readonly [string, string])[] = [
 // Describes the selection in words, for the exported page.
 async function selectionInWords(session: Overview): Promise<string[]> {
     const { device, area, threads, mark, functions } = selection.value;
-    const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
-    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: session.id })) : [];
+    const known =
+        threads.length > 0 ? rowsOf<RowOf<"web.thread_names">>(await askQuestion("web.thread_names", { session: session.id })) : [];
     return [
         ...(device ? [`Device: ${session.device_name}`] : []),
         ...(area ? [`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`] : []),

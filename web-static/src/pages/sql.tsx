@@ -1,8 +1,8 @@
 // The SQL console: read-only statements, the shipped questions, and their results as tables and
 // charts.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Values, useAnswer } from "../answers";
-import { api, askSql, type ShippedQuery, type SqlAnswer } from "../api";
+import { useAnswer } from "../answers";
+import { api, askQuestion, askSql, type ShippedQuery, type SqlAnswer, type Values } from "../api";
 import { count, duration } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
@@ -17,9 +17,6 @@ import { makeEditor, type SqlEditor } from "./sql_editor";
 const SHOWN_ROWS = 500;
 const FIRST_SQL = `SELECT session_id, command, state, stored_calls, lost_calls
 FROM sessions ORDER BY session_id DESC LIMIT 20`;
-const SCHEMA_SQL = `SELECT t.name AS "table", group_concat(c.name, ' ') AS columns
-FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c
-WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite_%' GROUP BY t.name ORDER BY t.name`;
 const TABLE_FUNCTIONS = [
     "calls",
     "call_aggregate",
@@ -203,7 +200,7 @@ interface Schema {
 }
 
 function useSchema(): Schema {
-    const answer = useAnswer("schema", (signal) => askSql(SCHEMA_SQL, {}, { rows: 2000 }, signal));
+    const answer = useAnswer("schema", (signal) => askQuestion("web.tables", {}, { rows: 2000 }, signal));
     return useMemo(() => {
         const schema: Schema = Object.fromEntries(TABLE_FUNCTIONS.map((name) => [name, []]));
         for (const [table, columns] of answer.value?.rows ?? []) {
@@ -253,10 +250,34 @@ function ValueField({ name, value }: { name: string; value: string }) {
     );
 }
 
+// Replaces the name of a panel's question in the address by its statement. Parameters without a value
+// become NULL: they select nothing.
+function useStatementOf(name: string): string {
+    const found = useAnswer(name && `question ${name}`, () => api.queries(name));
+    const text = found.value?.items[0]?.sql;
+    useEffect(() => {
+        if (text !== undefined) {
+            const given = route.value.parameters;
+            const filled = text.trim().replace(/:([a-z_]+)/g, (whole, parameter: string) => (given.has(`p.${parameter}`) ? whole : "NULL"));
+            setParameters({ sql: filled, question: "" }, true);
+        }
+    }, [text]);
+    return found.problem;
+}
+
 export function SqlPage() {
     useEffect(() => {
         document.title = "SQL · Sojourn";
     }, []);
+    const question = route.value.parameters.get("question") ?? "";
+    const problem = useStatementOf(question);
+    if (question) {
+        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
+    }
+    return <Console />;
+}
+
+function Console() {
     const parameters = route.value.parameters;
     const sql = parameters.get("sql") ?? FIRST_SQL;
     const rows = Number(parameters.get("rows")) || 1000;

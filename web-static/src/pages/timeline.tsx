@@ -2,60 +2,33 @@
 // calls below. The window, the selection, the search, and the shown and pinned threads are in the
 // address.
 import { useEffect, useState } from "preact/hooks";
-import { useKept, useSql } from "../answers";
-import type { Overview } from "../api";
+import { useKept, useQuestion } from "../answers";
+import type { Overview, RowOf } from "../api";
 import type { Window } from "../canvas/scale";
-import { estimatesSql } from "../estimates";
 import { count, percent } from "../format";
 import { route, setParameters } from "../router";
-import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
+import { addressOf, isPart, PART_MS, type Selection, selection, valuesOf } from "../selection";
 import { SqlPanel } from "../widgets/panel";
 import { Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
-import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
+import { quantised, type Stream, useStreams, useTracks } from "./timeline_data";
 import { TimelineCanvas } from "./timeline_canvas";
 import { Levels, pinnedFirst, type Show, Threads, Twin, useView, withPinned } from "./timeline_view";
 
 const TRACKS_MAX = 24;
-const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
-const MARKS_SQL = marksSql("session_id = :session");
 
-// Returns SQL for the functions whose calls began in the selection.
-function areaSql(chosen: Selection): string {
-    const isTimeOnly = chosen.threads.length === 0 && chosen.mark === "";
-    const source = isTimeOnly
-        ? "call_aggregate(:session, :from, :to) a"
-        : "picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a";
-    return `${isTimeOnly ? "" : pickedSql(chosen)}
-SELECT f.name, a.function_id, sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns,
-       max(a.max_ns) AS max_ns, ${estimatesSql("a.function_id")}
-FROM ${source} LEFT JOIN functions f USING (function_id) WHERE ${matches(chosen, "f.name")}
-GROUP BY a.function_id ORDER BY 4 DESC, 3 DESC LIMIT 100`.trim();
-}
-
-interface AreaRow {
-    name: string;
-    function_id: number;
-    calls: number;
-    self_ns: number;
-    total_ns: number;
-    max_ns: number | null;
-    is_estimate: number;
-    is_self_estimate: number;
-}
-
-// Runs after the first picture is drawn, so that the server caches the sums of all blocks. It then
-// reads only the blocks at the edges of a selected time.
-const ALL_SUMS_SQL = "SELECT count(*) FROM call_aggregate(:session)";
+type AreaRow = RowOf<"web.sums_of_selection">;
 
 // The functions of a selection that is only a part of the session.
 function Selected({ session, chosen, show }: { session: Overview; chosen: Selection; show: Show }) {
     const values = valuesOf(session.id, chosen);
-    const sql = areaSql(chosen);
-    const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
+    const { area } = chosen;
+    const ofTime = { ...values, from: area?.from ?? 0, to: area?.to ?? 0 };
+    const isTimeOnly = chosen.threads.length === 0 && chosen.mark === "";
+    const question = isTimeOnly ? "web.sums_of_time" : "web.sums_of_selection";
+    const answer = useQuestion(question, isTimeOnly ? ofTime : values, 0, { ms: PART_MS });
     const self = answer.rows.reduce((sum, row) => sum + row.self_ns, 0);
-    const area = chosen.area;
     const time = (row: AreaRow, ns: number | null) => <Time ns={ns} isEstimate={row.is_estimate} />;
     return (
         <div class="lists">
@@ -68,7 +41,7 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
             ) : null}
             <SqlPanel
                 title="Calls that began in the selection"
-                sql={sql}
+                question={question}
                 values={values}
                 answer={answer}
                 none="No matching call began in the selection."
@@ -91,31 +64,15 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
     );
 }
 
-const NEXT_SQL = `SELECT c.call_id, c.start_ns, c.duration_ns FROM calls c WHERE c.session_id = :session
-  AND c.function_id = :function AND c.start_ns > :after LIMIT 1`;
-const FOUND_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND instr(lower(f.name), lower(:text)) > 0
-ORDER BY length(f.name), s.self_ns DESC LIMIT 1`;
-
-interface Found {
-    function_id: number;
-    name: string;
-}
-
 // Fades calls that do not match the search. The button jumps to the next call of the best match.
 function Search({ session, view }: { session: Overview; view: Window }) {
     const search = route.value.parameters.get("q") ?? "";
-    const best = useSql<Found>(search ? FOUND_SQL : "", { session: session.id, text: search });
+    const best = useQuestion(search ? "web.best_match" : "", { session: session.id, text: search });
     const [wanted, setWanted] = useState<{ function: number; after: number } | null>(null);
     const [last, setLast] = useState(-1); // start of the call that was found last
     const fn = best.rows[0]?.function_id;
-    const values = { session: session.id, ...wanted };
-    const next = useSql<{ call_id: number; start_ns: number; duration_ns: number | null }>(
-        wanted ? NEXT_SQL : "",
-        values,
-        0,
-        { ms: 20000 },
-    );
+    const values = { session: session.id, function: wanted?.function ?? 0, after: wanted?.after ?? 0 };
+    const next = useQuestion(wanted ? "web.next_call" : "", values, 0, { ms: 20000 });
     useEffect(() => setWanted(null), [search]); // a new search cancels the pending jump
     useEffect(() => {
         const found = next.rows[0];
@@ -195,21 +152,18 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
     const chosen = selection.value;
     const placed = bounds ? [{ id: session.id, offset: 0, streams: shown, bounds }] : [];
     const loaded = useTracks(placed, view, width, changes);
-    useSql(loaded.value ? ALL_SUMS_SQL : "", { session: session.id }, 0, { ms: 30000 });
+    // Asked after the first picture is drawn, so that the server caches the sums of all blocks.
+    useQuestion(loaded.value ? "web.sums_of_session" : "", { session: session.id }, 0, { ms: 30000 });
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
-    const gaps = useSql<GapMark>(
-        bounds ? GAPS_SQL : "",
+    const gaps = useQuestion(
+        bounds ? "web.gaps" : "",
         { session: session.id, from: wide.from, to: wide.to },
         changes,
         { rows: 3000 },
     );
     const shownGaps = useKept(gaps.isCurrent ? gaps.rows : null, session.id) ?? [];
-    const marks = useSql<Mark>(MARKS_SQL, { session: session.id }, changes, { rows: 3000 });
-    const spans = useSql<{ from_ns: number; to_ns: number }>(
-        chosen.mark ? `${pickedSql(chosen)}\nSELECT DISTINCT from_ns, to_ns FROM picked` : "",
-        valuesOf(session.id, chosen),
-        changes,
-    );
+    const marks = useQuestion("web.marks_and_notes", { session: session.id }, changes, { rows: 3000 });
+    const spans = useQuestion(chosen.mark ? "web.selected_spans" : "", valuesOf(session.id, chosen), changes);
     const selected = chosen.mark
         ? spans.rows.map((span) => ({ from: span.from_ns, to: span.to_ns }))
         : chosen.area

@@ -1,8 +1,8 @@
 // Loads the bars of a timeline. If a window has few enough calls, each bar is a call. Otherwise the
 // bars show which calls were open at the start of each stored step.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
-import { api, type CallRow, type CallsOfStream, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
+import { type Answer, prepareQuestion, useAnswer, useQuestion } from "../answers";
+import { api, type CallRow, type CallsOfStream, type TimelineAnswer, type TimelinePath, type TimelineStep, type RowOf } from "../api";
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
@@ -14,69 +14,12 @@ const ROWS_MAX = 60; // the most rows of a track, so that a deep track does not 
 const ALL_ROWS_MAX = 4096; // the server's answer has no more rows
 const STREAMS_MAX = 100; // the most streams of one request
 
-export interface Stream {
-    session_id: number;
-    stream_id: number;
-    thread_id: number | null;
-    thread: number | null;
-    name: string | null;
-    is_main: number | null;
-    process: number | null;
-    calls: number;
-    from_ns: number | null;
-    to_ns: number | null;
-    max_depth: number;
-    own_stack: number;
-    pid: number | null;
-    executable: string | null;
-    processes: number; // number of processes of the session
-    session: string; // device and name if several sessions are shown; else ""
-    clock: string; // accuracy of its clock if several sessions are shown; else ""
-}
+// `session` and `clock` are set if several sessions are shown: device and name, and how accurate the clock is.
+export type Stream = RowOf<"web.streams">;
 
-// Returns the statement for streams. `which` is a condition on streams `s`.
-export const streamsSql = (which: string) => `SELECT s.session_id, s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
-       t.process_number AS process, s.calls, s.first_enter_ns AS from_ns,
-       max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
-           coalesce((SELECT max(end_ns) FROM timeline x WHERE x.stream_id = s.stream_id), 0),
-           coalesce((SELECT max(start_ns) FROM open_calls o WHERE o.stream_id = s.stream_id), 0)) AS to_ns,
-       s.max_depth, s.own_stack, p.pid, p.executable,
-       (SELECT count(*) FROM processes q WHERE q.session_id = s.session_id) AS processes, '' AS session, '' AS clock
-FROM streams s LEFT JOIN threads t USING (thread_id)
-LEFT JOIN processes p ON p.session_id = s.session_id AND p.number = t.process_number
-WHERE ${which} ORDER BY s.session_id, p.number, t.is_main DESC, s.calls DESC, s.stream_id`;
+export type GapMark = RowOf<"web.gaps">;
 
-const STREAMS_SQL = streamsSql("s.session_id = :session");
-
-// Returns the statement for gaps. `which` is a condition on gaps `g`.
-export const gapsSql = (which: string) => `SELECT g.session_id, coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
-           JOIN threads t USING (thread_id)
-           WHERE t.session_id = g.session_id AND t.number = g.thread_number LIMIT 1)) AS stream_id,
-       g.reason = 'waited' AS is_wait, g.calls, g.start_ns, g.end_ns
-FROM gaps g WHERE ${which} ORDER BY g.start_ns`;
-
-export interface GapMark {
-    session_id: number;
-    stream_id: number | null;
-    is_wait: number;
-    calls: number;
-    start_ns: number;
-    end_ns: number;
-}
-
-// Returns the statement for marks, and for notes about a time. `which` is a condition on
-// session_id.
-export const marksSql = (which: string) => `SELECT session_id, name, at_ns, is_end, 'mark' AS what FROM marks WHERE ${which}
-UNION ALL SELECT session_id, note, start_ns, 0, 'note' FROM annotations
-WHERE ${which} AND start_ns IS NOT NULL ORDER BY at_ns`;
-
-export interface Mark {
-    session_id: number;
-    name: string;
-    at_ns: number;
-    is_end: number;
-    what: string;
-}
+export type Mark = RowOf<"web.marks_and_notes">;
 
 export interface CallBar extends Bar {
     call: string; // call_id of the first call; "" if the bar is made from steps
@@ -156,7 +99,7 @@ export function boundsOf(streams: readonly Stream[]): Window {
 }
 
 export function useStreams(id: string, changes: number) {
-    const answer = useSql<Stream>(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
+    const answer = useQuestion("web.streams", { session: id }, changes, STREAM_LIMITS);
     const known = answer.rows.filter((stream) => stream.from_ns !== null);
     const bounds = answer.value === null ? null : boundsOf(known);
     return { streams: known, bounds, problem: answer.problem };
@@ -312,7 +255,7 @@ const STEPS_MAX = 1200; // the most steps of a stream
 
 // Starts to load the streams of a timeline while the code of its page is still loading.
 export function prepareTimeline(id: string, changes: number): void {
-    prepareSql(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
+    prepareQuestion("web.streams", { session: id }, changes, STREAM_LIMITS);
 }
 
 // Fills a track with the calls of its stream.

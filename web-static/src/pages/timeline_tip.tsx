@@ -3,12 +3,13 @@
 import type { Signal } from "@preact/signals";
 import { Fragment } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { useSql } from "../answers";
+import { useQuestion } from "../answers";
+import type { RowOf } from "../api";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
 import { counted, duration, estimated } from "../format";
 import { Time } from "../widgets/small";
-import { VALUES_SQL, type Value, valueName } from "./call_details";
+import { type Value, valueName } from "./call_details";
 import { type CallBar, type Track, trackName } from "./timeline_data";
 import type { Hit } from "./timeline_draw";
 
@@ -21,13 +22,7 @@ export interface Hovered {
 const REST_MS = 120; // the server is asked about a call when the pointer rests on it
 const CALLERS_MAX = 8;
 const VALUES_MAX = 8;
-const COSTS_SQL = "SELECT duration_ns, cpu_ns, cpu_self_ns FROM calls WHERE call_id = :call";
-
-interface Costs {
-    duration_ns: number | null;
-    cpu_ns: number | null;
-    cpu_self_ns: number | null;
-}
+type Costs = RowOf<"web.call_costs">;
 
 function describe(track: Track, bar: CallBar | null): string {
     const where = trackName(track.stream);
@@ -153,8 +148,8 @@ function BarTip({ hovered, bar }: { hovered: Hovered; bar: CallBar }) {
     const { track } = hovered.hit;
     const call = useRested(bar.count ? "" : bar.call);
     const session = track.stream.session_id;
-    const costs = useSql<Costs>(call ? COSTS_SQL : "", { call });
-    const values = useSql<Value>(call ? VALUES_SQL : "", { session, function: bar.function, call });
+    const costs = useQuestion(call ? "web.call_costs" : "", { call });
+    const values = useQuestion(call ? "web.values_of_call" : "", { session, function: bar.function, call });
     const callers = useMemo(() => callersOf(track, bar), [bar]);
     return (
         <div class="tip card" role="tooltip" style={placeOf(hovered)}>

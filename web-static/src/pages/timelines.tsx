@@ -1,18 +1,18 @@
 // Sessions of several devices on one timeline. They are aligned by the collector's clock, by their
 // starts, or by a mark. The address has the sessions and the alignment.
 import { useEffect, useState } from "preact/hooks";
-import { useSql } from "../answers";
+import { type SqlRows, useQuestion } from "../answers";
+import type { RowOf, ValuesOf } from "../api";
 import type { Window } from "../canvas/scale";
-import { estimatesSql } from "../estimates";
 import { count, duration } from "../format";
 import { route, setParameters } from "../router";
-import { matches, PART_MS, type Selection, selection } from "../selection";
+import { PART_MS, selection } from "../selection";
 import { changeOf, resyncs } from "../store";
 import { DeviceChip } from "../widgets/device_chip";
 import { SqlPanel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
-import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
+import { boundsOf, type Placed, type Stream, useTracks } from "./timeline_data";
 import { TimelineCanvas } from "./timeline_canvas";
 import { Levels, pinnedFirst, type Show, Threads, Twin, useView, withPinned } from "./timeline_view";
 
@@ -20,37 +20,7 @@ const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
 const ROWS = { rows: 5000 };
 
-// Returns SQL for the sessions and their offsets from the first one. By clock, a session begins at
-// its start in the collector's time if the clocks were compared, else in the device's. By mark, the
-// first marks are at the same time.
-function placesSql(ids: string, align: string): string {
-    const isMark = align.startsWith("mark:");
-    const begun = "coalesce(c.started_collector_ns, s.started_realtime_ns)";
-    const offset = isMark
-        ? "max(m.at_ns) OVER () - m.at_ns"
-        : align === "start"
-          ? "0"
-          : `${begun} - min(${begun}) OVER ()`;
-    const mark = isMark
-        ? `
-LEFT JOIN (SELECT session_id, min(at_ns) AS at_ns FROM marks WHERE name = :mark AND NOT is_end GROUP BY session_id) m
-     ON m.session_id = s.session_id`
-        : "";
-    return `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.device_id, d.name AS device,
-       ${offset} AS offset_ns, c.uncertainty_ns, c.clock_error_ns
-FROM sessions s JOIN devices d USING (device_id) LEFT JOIN session_collector_times c ON c.session_id = s.session_id${mark}
-WHERE s.session_id IN (${ids}) ORDER BY offset_ns IS NULL, offset_ns, s.session_id`;
-}
-
-interface Place {
-    session_id: number;
-    title: string;
-    device_id: number;
-    device: string;
-    offset_ns: number | null; // NULL if the session does not have the mark
-    uncertainty_ns: number | null; // NULL if the clocks were never compared
-    clock_error_ns: number | string | null;
-}
+type Place = RowOf<"web.places">;
 
 // Says how accurate the position of a session is.
 function certainty(place: Place, align: string): string {
@@ -81,6 +51,11 @@ function onTrack(place: Place, align: string): string {
 function idsOf(text: string | null): string[] {
     const ids = (text ?? "").split(",").filter((id) => /^[1-9][0-9]{0,17}$/.test(id));
     return [...new Set(ids)].slice(0, SESSIONS_MAX);
+}
+
+// Returns the ids as a JSON array, the parameter of questions about several sessions.
+function listOf(ids: readonly string[]): string {
+    return `[${ids.join(",")}]`;
 }
 
 interface Shown {
@@ -122,39 +97,18 @@ function spanOf(shown: readonly Shown[]): Window | null {
           };
 }
 
-// Returns the sums of the selected time. Each session is asked in its own time.
-function areaSql(shown: readonly Shown[], area: Window, chosen: Selection): string {
-    const parts = shown.map(({ placed: { id, offset } }) => {
-        const from = Math.max(0, area.from - offset);
-        const to = Math.max(0, area.to - offset);
-        return `SELECT ${id} AS session_id, * FROM call_aggregate(${id}, ${from}, ${to})`;
-    });
-    return `SELECT a.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device, f.name,
-       sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, max(a.max_ns) AS max_ns,
-       ${estimatesSql("a.function_id", "a.session_id")}
-FROM (${parts.join("\nUNION ALL ")}) a
-JOIN sessions s USING (session_id) JOIN devices d USING (device_id) LEFT JOIN functions f USING (function_id)
-WHERE ${matches(chosen, "f.name")}
-GROUP BY a.session_id, a.function_id ORDER BY self_ns DESC, calls DESC LIMIT 100`;
-}
+type AreaRow = RowOf<"web.sums_of_sessions">;
 
-interface AreaRow {
-    title: string;
-    device: string;
-    name: string;
-    calls: number;
-    self_ns: number;
-    total_ns: number;
-    max_ns: number | null;
-    is_estimate: number;
-    is_self_estimate: number;
+// Returns the selected time of each session, in the session's own time.
+function areasOf(shown: readonly Shown[], area: Window): string {
+    const at = (ns: number, offset: number) => Math.max(0, ns - offset);
+    return JSON.stringify(shown.map(({ placed: { id, offset } }) => [Number(id), at(area.from, offset), at(area.to, offset)]));
 }
 
 function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window; show: Show }) {
     const chosen = selection.value;
-    const sql = areaSql(shown, area, chosen);
-    const values = chosen.functions ? { functions: chosen.functions } : {};
-    const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
+    const values = { areas: areasOf(shown, area), ...(chosen.functions ? { functions: chosen.functions } : {}) };
+    const answer = useQuestion("web.sums_of_sessions", values, 0, { ms: PART_MS });
     const time = (row: AreaRow, ns: number | null) => <Time ns={ns} isEstimate={row.is_estimate} />;
     return (
         <div class="lists">
@@ -165,7 +119,7 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
             </p>
             <SqlPanel
                 title="Calls that began in the selection"
-                sql={sql}
+                question="web.sums_of_sessions"
                 values={values}
                 answer={answer}
                 none="No call began in the selection."
@@ -183,11 +137,8 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
     );
 }
 
-const MARK_NAMES_SQL = (ids: string) => `SELECT name, count(DISTINCT session_id) AS sessions FROM marks
-WHERE session_id IN (${ids}) AND NOT is_end GROUP BY name ORDER BY sessions DESC, name LIMIT 200`;
-
 function Alignment({ ids, align }: { ids: readonly string[]; align: string }) {
-    const marks = useSql<{ name: string; sessions: number }>(MARK_NAMES_SQL(ids.join(", ")), {});
+    const marks = useQuestion("web.marks_of_sessions", { sessions: listOf(ids) });
     return (
         <label class="field">
             Aligned by
@@ -207,10 +158,9 @@ function Alignment({ ids, align }: { ids: readonly string[]; align: string }) {
     );
 }
 
-function Places({ sql, values, answer, ids, align }: {
-    sql: string;
-    values: Record<string, string>;
-    answer: ReturnType<typeof useSql<Place>>;
+function Places({ values, answer, ids, align }: {
+    values: ValuesOf<"web.places">;
+    answer: SqlRows<Place>;
     ids: readonly string[];
     align: string;
 }) {
@@ -218,7 +168,7 @@ function Places({ sql, values, answer, ids, align }: {
     return (
         <SqlPanel
             title="Sessions on this timeline"
-            sql={sql}
+            question="web.places"
             values={values}
             answer={answer}
             none="None of these sessions exists."
@@ -278,10 +228,10 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
         streams: streams.filter((stream) => String(stream.session_id) === one.id),
     }));
     const loaded = useTracks(placed, view, width, changes);
-    const ids = shown.map(({ placed: { id } }) => id).join(", ");
+    const sessions = listOf(shown.map(({ placed: { id } }) => id));
     const offsets = new Map(shown.map(({ place, placed: { offset } }) => [place.session_id, offset]));
-    const gaps = useSql<GapMark>(gapsSql(`g.session_id IN (${ids})`), {}, changes, { rows: 3000 });
-    const marks = useSql<Mark>(marksSql(`session_id IN (${ids})`), {}, changes, { rows: 3000 });
+    const gaps = useQuestion("web.gaps_of_sessions", { sessions }, changes, { rows: 3000 });
+    const marks = useQuestion("web.marks_and_notes_of_sessions", { sessions }, changes, { rows: 3000 });
     const at = (session: number) => offsets.get(session) ?? 0;
     const { tracks, pinned } = pinnedFirst(loaded.value?.tracks ?? []);
     const { area } = selection.value;
@@ -322,11 +272,11 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
 function Timelines({ ids }: { ids: readonly string[] }) {
     const align = route.value.parameters.get("align") ?? "";
     const changes = useChanges(ids);
-    const list = ids.join(", ");
-    const sql = placesSql(list, align);
-    const values: Record<string, string> = align.startsWith("mark:") ? { mark: align.slice("mark:".length) } : {};
-    const places = useSql<Place>(sql, values, changes);
-    const streams = useSql<Stream>(streamsSql(`s.session_id IN (${list})`), {}, changes, ROWS);
+    const sessions = listOf(ids);
+    const isMark = align.startsWith("mark:");
+    const values = { sessions, align: isMark ? "mark" : align || "clock", ...(isMark ? { mark: align.slice("mark:".length) } : {}) };
+    const places = useQuestion("web.places", values, changes);
+    const streams = useQuestion("web.streams_of_sessions", { sessions }, changes, ROWS);
     const { device } = selection.value;
     const wanted = places.rows.filter((place) => device === "" || device === String(place.device_id));
     const shown = placeAll(wanted, streams.rows.filter((stream) => stream.from_ns !== null));
@@ -338,9 +288,9 @@ function Timelines({ ids }: { ids: readonly string[] }) {
                 <Chips />
             </div>
             {streams.problem ? <Problem message={streams.problem} /> : null}
-            {shown.length > 0 ? <Chart key={list} shown={shown} align={align} changes={changes} /> : null}
+            {shown.length > 0 ? <Chart key={sessions} shown={shown} align={align} changes={changes} /> : null}
             {shown.length === 0 ? <p class="empty">{isThere ? "None of these sessions has a call to show." : "Loading…"}</p> : null}
-            <Places {...{ sql, values, ids, align }} answer={places} />
+            <Places {...{ values, ids, align }} answer={places} />
         </>
     );
 }

@@ -1,7 +1,7 @@
 // Compares a slow call with a typical call of the same function, callee by callee.
-import { useSql } from "../answers";
-import type { Overview } from "../api";
-import { anySelfUntimedSql, anyUntimedSql, isDoubtful, isUntimed, selfUntimedSql } from "../estimates";
+import { useQuestion } from "../answers";
+import type { Overview, RowOf } from "../api";
+import { isDoubtful, isUntimed } from "../estimates";
 import { count, counted, duration, estimated } from "../format";
 import { route } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
@@ -9,53 +9,9 @@ import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 import { Differences } from "./why_differs";
 
-// Selects a typical call. Its duration is within 10 % of the median, and its time is exact.
-const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags,
-       ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")} FROM calls c,
-    (SELECT x.function_id, x.session_id,
-            histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50
-     FROM calls x JOIN function_stats s ON s.session_id = x.session_id AND s.function_id = x.function_id
-     WHERE x.call_id = :call) AS o
-WHERE c.session_id = o.session_id AND c.function_id = o.function_id AND c.call_id <> :call
-  AND c.duration_ns BETWEEN o.p50 * 0.9 AND o.p50 * 1.1 AND c.flags = 0
-LIMIT 1`;
+type Call = RowOf<"web.typical_call" | "web.slow_call">;
 
-const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, c.start_ns, c.duration_ns, c.self_ns, c.flags,
-       ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")},
-       t.name AS thread FROM calls c LEFT JOIN functions f USING (function_id)
-LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
-
-// The subtree of a call, summed by function and depth below the call. Names are joined last: they
-// can be long, and SQLite would sort them in temporary files.
-const SUBTREE_SQL = `SELECT g.*, f.name FROM (SELECT d.function_id, d.depth - c.depth AS level, count(*) AS calls,
-       sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns,
-       ${anyUntimedSql("d.flags")},
-       ${anySelfUntimedSql("d.flags", "d.function_id", "c.session_id")}
-FROM calls c JOIN descendants(c.call_id) d
-WHERE c.call_id = :call GROUP BY d.function_id, level) AS g LEFT JOIN functions f USING (function_id)`;
-
-interface Call {
-    call_id: number | string;
-    function_id: number;
-    name: string;
-    start_ns: number;
-    duration_ns: number | null;
-    self_ns: number | null;
-    is_self_estimate: number;
-    flags: number;
-    thread: string | null;
-}
-
-interface Part {
-    function_id: number;
-    name: string;
-    level: number;
-    calls: number;
-    self_ns: number | null;
-    longest_ns: number | null;
-    is_estimate: number;
-    is_self_estimate: number;
-}
+type Part = RowOf<"web.subtree">;
 
 interface Pair {
     name: string;
@@ -111,12 +67,12 @@ function time(part: Part | null, column: "self_ns" | "longest_ns") {
 export function WhyView({ session }: { session: Overview }) {
     const call = route.value.parameters.get("call") ?? "";
     const asked = /^[0-9]{1,19}$/.test(call) ? call : "";
-    const slow = useSql<Call>(asked ? CALL_SQL : "", { call: asked });
-    const typical = useSql<Call>(asked ? TYPICAL_SQL : "", { call: asked }, 0, { ms: 20000 });
+    const slow = useQuestion(asked ? "web.slow_call" : "", { call: asked });
+    const typical = useQuestion(asked ? "web.typical_call" : "", { call: asked }, 0, { ms: 20000 });
     const other = typical.rows[0];
-    const below = useSql<Part>(asked ? SUBTREE_SQL : "", { call: asked }, 0, { rows: 20000, ms: 20000 });
-    const otherBelow = useSql<Part>(
-        other ? SUBTREE_SQL : "",
+    const below = useQuestion(asked ? "web.subtree" : "", { call: asked }, 0, { rows: 20000, ms: 20000 });
+    const otherBelow = useQuestion(
+        other ? "web.subtree" : "",
         { call: String(other?.call_id ?? "") },
         0,
         { rows: 20000, ms: 20000 },
@@ -144,7 +100,7 @@ export function WhyView({ session }: { session: Overview }) {
     const top = pairs[0];
     return (
         <section class="lists" aria-label="Why slow">
-            <Panel title={`Why did ${known.name} take ${took(known)}?`} sql={SUBTREE_SQL} values={{ call: asked }}>
+            <Panel title={`Why did ${known.name} take ${took(known)}?`} question="web.subtree" values={{ call: asked }}>
                 <p>
                     <a href={callAddress(session.id, known)}>This call</a> took {took(known)};{" "}
                     <a href={callAddress(session.id, other)}>a typical one</a> took {took(other)}:{" "}

@@ -1,20 +1,12 @@
 // The selected device: a chip to deselect it, or a menu to select one.
-import { useSql } from "../answers";
+import { useQuestion } from "../answers";
 import { setParameters } from "../router";
 import { selection } from "../selection";
 import { Adder, Chip } from "./small";
 
-const DEVICES_SQL = "SELECT device_id, name, build FROM devices ORDER BY name, device_id LIMIT 500";
-
-interface DeviceName {
-    device_id: number;
-    name: string;
-    build: string;
-}
-
 export function DeviceChip() {
     const { device } = selection.value;
-    const devices = useSql<DeviceName>(DEVICES_SQL, {});
+    const devices = useQuestion("web.device_names", {});
     if (device !== "") {
         const known = devices.rows.find((one) => String(one.device_id) === device);
         const name = known?.name ?? (devices.value ? `device_id ${device}` : "…");

@@ -2,30 +2,16 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
-import { type SqlRows, useSql } from "../answers";
+import { type SqlRows, useQuestion } from "../answers";
+import type { RowOf } from "../api";
 import { count, counted, duration, estimated, percent } from "../format";
 import { themeKey } from "../store";
 import { RowTable } from "./panel";
 import { Problem } from "./small";
 
-// A set may contain several builds, and the function has another id in each. If a set names a mark,
-// only calls within the mark are counted.
-const NAMESAKES = "SELECT f.function_id FROM functions k JOIN functions f USING (symbol_key) WHERE k.function_id = :function";
-const BINS_SQL = `SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(s.histogram, s.session_id) AS merged
-    FROM session_set(:a) c JOIN function_stats s USING (session_id)
-    WHERE c.from_ns IS NULL AND s.function_id IN (${NAMESAKES})) m, histogram(m.merged) h
-UNION ALL SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(g.histogram) AS merged
-    FROM session_set(:a) c, (${NAMESAKES}) n,
-      call_groups('function', c.session_id, c.from_ns, c.to_ns, NULL, n.function_id) g
-    WHERE c.from_ns IS NOT NULL) m, histogram(m.merged) h
-ORDER BY 1`;
 const PATIENCE_MS = 30000;
 
-interface Bin {
-    low: number;
-    high: number;
-    count: number;
-}
+type Bin = RowOf<"web.durations_of_set">;
 
 // Merges the bins into quarter octaves of duration, so that both sides have the same bins.
 function octaves(bins: readonly Bin[]): Map<number, number> {
@@ -145,7 +131,7 @@ interface HistogramsProperties {
 }
 
 function useBins(fn: number | null, set: string) {
-    return useSql<Bin>(fn !== null ? BINS_SQL : "", { a: set, function: fn ?? 0 }, 0, { ms: PATIENCE_MS });
+    return useQuestion(fn !== null ? "web.durations_of_set" : "", { a: set, function: fn ?? 0 }, 0, { ms: PATIENCE_MS });
 }
 
 function summary(fn: number | null, { value, rows: bins }: SqlRows<Bin>, errorNs: number | null): string {

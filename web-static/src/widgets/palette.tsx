@@ -1,7 +1,7 @@
 // The command palette: pages, views, sessions, functions of the current session, and shipped
 // questions.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAnswer, useKept, useOpening, useSql } from "../answers";
+import { useAnswer, useKept, useOpening, useQuestion } from "../answers";
 import { api } from "../api";
 import { navigate, route } from "../router";
 import { addressOf } from "../selection";
@@ -25,15 +25,6 @@ const pages: readonly Choice[] = [
 const views = ["", "tree", "overview", "missing", "timeline", "flame", "live"];
 const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph", "Live"];
 
-const SESSIONS_SQL = `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device
-FROM sessions s JOIN devices d USING (device_id)
-WHERE instr(lower(s.name || ' ' || s.command || ' ' || d.name), lower(:text)) > 0
-ORDER BY s.session_id DESC LIMIT 8`;
-
-const FUNCTIONS_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND instr(lower(f.name), lower(:text)) > 0
-ORDER BY length(f.name), s.self_ns DESC LIMIT 12`;
-
 interface Choices {
     choices: Choice[];
     isSettled: boolean; // true if every request for this text has been answered or has failed
@@ -46,10 +37,10 @@ function useChoices(text: string): Choices {
     const wanted = text.trim().toLowerCase();
     const matches = (choice: Choice) => choice.title.toLowerCase().includes(wanted);
     const opening = useOpening();
-    const sessions = useSql<{ session_id: number; title: string; device: string }>(SESSIONS_SQL, { text: wanted || " " }, opening);
+    const sessions = useQuestion("web.sessions_with_text", { text: wanted || " " }, opening);
     const asksFunctions = session !== null && wanted !== "";
     const values = { session: session ?? "", text: wanted };
-    const functions = useSql<{ function_id: number; name: string }>(asksFunctions ? FUNCTIONS_SQL : "", values, opening);
+    const functions = useQuestion(asksFunctions ? "web.functions_with_text" : "", values, opening);
     const questions = useAnswer("questions", () => api.queries());
     // Until the rows for this text arrive, those of the previous text are shown if they match.
     const functionRows = useKept(functions.isCurrent ? functions.rows : null, session ?? "");

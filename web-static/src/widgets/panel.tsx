@@ -1,24 +1,28 @@
-// A card with a heading and, if its data comes from SQL, a link to the SQL console.
+// A card with a heading and, if its data comes from SQL and the token's role permits SQL, a link to the
+// SQL console.
 import type { ComponentChildren } from "preact";
-import { consoleAddress, type SqlRows, type Values } from "../answers";
+import { consoleAddress, type SqlRows } from "../answers";
+import type { QuestionName, Values } from "../api";
 import { count } from "../format";
+import { rowLimits } from "../questions";
+import { may } from "./access";
 import { Problem } from "./small";
 
 interface PanelProperties {
     title: string;
-    sql?: string;
+    question?: QuestionName;
     values?: Values;
-    engine?: string; // "cluster" if `sql` is the cluster's SQL; "" for SQLite
+    engine?: string; // "cluster" if the question is in the cluster's SQL; "" for SQLite
     children: ComponentChildren;
 }
 
-export function Panel({ title, sql, values, engine, children }: PanelProperties) {
+export function Panel({ title, question, values, engine, children }: PanelProperties) {
     return (
         <section class="card panel" aria-label={title}>
             <div class="title-line">
                 <h2>{title}</h2>
-                {sql ? (
-                    <a class="sql-link" href={consoleAddress(sql, values ?? {}, engine)}>
+                {question && may("analyst") ? (
+                    <a class="sql-link" href={consoleAddress(question, values ?? {}, engine)}>
                         SQL
                     </a>
                 ) : null}
@@ -78,7 +82,7 @@ export function RowTable<Row>({ label, columns, rows, isTall = false, rowClass }
 
 interface SqlPanelProperties<Row> {
     title: string;
-    sql: string;
+    question: QuestionName;
     values: Values;
     engine?: string;
     answer: SqlRows<Row>;
@@ -88,26 +92,21 @@ interface SqlPanelProperties<Row> {
     isTall?: boolean;
 }
 
-// Returns the LIMIT of a statement, or Infinity.
-function limitOf(sql: string): number {
-    return Number(/ LIMIT ([0-9]+)\s*$/.exec(sql)?.[1] ?? Infinity);
-}
-
-// Shows the rows of a statement. Says so if there may be more rows.
+// Shows the rows of a question. Says so if there may be more rows.
 export function SqlPanel<Row>(properties: SqlPanelProperties<Row>) {
-    const { title, sql, values, engine = "", answer, columns, none, note = "", isTall = false } = properties;
+    const { title, question, values, engine = "", answer, columns, none, note = "", isTall = false } = properties;
     if (!answer.problem && answer.rows.length === 0 && none === undefined) {
         return null;
     }
     return (
-        <Panel title={title} sql={sql} values={values} engine={engine}>
+        <Panel title={title} question={question} values={values} engine={engine}>
             {answer.problem ? <Problem message={answer.problem} /> : null}
             {answer.rows.length > 0 ? (
                 <RowTable label={title} columns={columns} rows={answer.rows} isTall={isTall} />
             ) : (
                 <p class="dim">{answer.value ? none : answer.problem ? "" : "Loading…"}</p>
             )}
-            {answer.value?.truncated || answer.rows.length >= limitOf(sql) ? (
+            {answer.value?.truncated || answer.rows.length >= (rowLimits[question] ?? Infinity) ? (
                 <p class="dim">The first {count(answer.rows.length)} are shown.</p>
             ) : null}
             {note ? <p class="dim">{note}</p> : null}

@@ -1,23 +1,13 @@
 // The chips of the selection, and the controls that add to it.
-import { useSql } from "../answers";
+import { useQuestion } from "../answers";
+import type { RowOf } from "../api";
 import { duration } from "../format";
 import { route, setParameters } from "../router";
 import { clearSelection, selection, selectionNames } from "../selection";
 import { DeviceChip } from "./device_chip";
 import { Adder, Chip } from "./small";
 
-const THREADS_SQL = `SELECT thread_id, coalesce(nullif(name, ''), 'thread ' || number) AS name, tid, is_main
-FROM threads WHERE session_id = :session ORDER BY is_main DESC, number LIMIT 500`;
-
-const MARKS_SQL = `SELECT name, count(*) AS times FROM marks
-WHERE session_id = :session AND NOT is_end GROUP BY name ORDER BY min(at_ns) LIMIT 500`;
-
-interface ThreadName {
-    thread_id: number;
-    name: string;
-    tid: number;
-    is_main: number;
-}
+type ThreadName = RowOf<"web.threads_to_select">;
 
 function Chips({ names }: { names: readonly ThreadName[] }) {
     const { area, threads, mark, functions } = selection.value;
@@ -51,8 +41,8 @@ function Chips({ names }: { names: readonly ThreadName[] }) {
 
 export function SelectionBar({ session, changes }: { session: string; changes: number }) {
     const chosen = selection.value;
-    const threads = useSql<ThreadName>(THREADS_SQL, { session }, changes);
-    const marks = useSql<{ name: string; times: number }>(MARKS_SQL, { session }, changes);
+    const threads = useQuestion("web.threads_to_select", { session }, changes);
+    const marks = useQuestion("web.marks_to_select", { session }, changes);
     const isEmpty = selectionNames.every((name) => !route.value.parameters.get(name));
     return (
         <div class="chips selection" role="group" aria-label="Selection">

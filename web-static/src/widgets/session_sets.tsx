@@ -1,21 +1,8 @@
 // A form for two sets of sessions, which are the parameters a and b of the address.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { useOpening, useSql } from "../answers";
+import { useOpening, useQuestion } from "../answers";
 import { route, setParameters } from "../router";
-
-const SESSIONS_SQL = `SELECT s.session_id, s.name, s.command, d.name AS device, s.stored_calls,
-       datetime(s.started_realtime_ns / 1000000000, 'unixepoch') AS started
-FROM sessions s JOIN devices d USING (device_id) WHERE s.state <> 'recording' ORDER BY s.session_id DESC LIMIT 200`;
-
-interface SessionRow {
-    session_id: number;
-    name: string;
-    command: string;
-    device: string;
-    stored_calls: number;
-    started: string;
-}
 
 // A form that writes the two sets into the address. It also removes the parameters in `clears`,
 // because they belong to the old sets.
@@ -27,7 +14,7 @@ export function SetFields({ titles, action, clears }: {
     const parameters = route.value.parameters;
     const [a, setA] = useState(parameters.get("a") ?? "");
     const [b, setB] = useState(parameters.get("b") ?? "");
-    const list = useSql<SessionRow>(SESSIONS_SQL, {}, useOpening());
+    const list = useQuestion("web.sessions_to_compare", {}, useOpening());
     useEffect(() => {
         setA(parameters.get("a") ?? "");
         setB(parameters.get("b") ?? "");
