@@ -52,7 +52,9 @@ typedef struct imported {
     int64_t session_id;
 } imported;
 
-#define FORMATS "chrome-json, speedscope, perf-script, folded, uftrace"
+#define FORMATS                                                                                    \
+    "chrome-json, speedscope, perf-script, folded, uftrace, callgrind, pprof, perfetto, "          \
+    "function.txt, xray, android-trace"
 
 static void print_notes(sqlite3 *database, int64_t session_id)
 {
@@ -272,7 +274,13 @@ static const sj_option import_table[] = {
              "speedscope: calls or samples for speedscope.app,\n"
              "perf-script: samples with stacks, the text of perf script,\n"
              "folded: call paths with self time, of flame graph tools,\n"
-             "uftrace: the data folder of uftrace record"},
+             "uftrace: the data folder of uftrace record,\n"
+             "callgrind: functions and callees, of valgrind's callgrind,\n"
+             "pprof: call paths, of Go, gperftools and other tools,\n"
+             "perfetto: track events of Perfetto's binary traces,\n"
+             "function.txt: one line for each entry and exit,\n"
+             "xray: clang's XRay, or the text of llvm-xray convert,\n"
+             "android-trace: method traces of Android"},
     {.name = "name",
      .argument = "NAME",
      .kind = SJ_ARG_TEXT,

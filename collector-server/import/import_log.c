@@ -402,3 +402,14 @@ sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, uint64_t count
     log->weight += sum;
     return SJ_OK;
 }
+
+sj_status sj_import_log_samples(sj_import_log *log, uint32_t path, uint64_t count, uint64_t sum)
+{
+    const uint64_t samples = count == 0 && sum != 0 ? 1 : count;
+    if (samples == 0) {
+        return SJ_OK;
+    }
+    const uint64_t larger = sum % samples;
+    SJ_TRY(sj_import_log_sample(log, path, samples - larger, sum / samples));
+    return sj_import_log_sample(log, path, larger, sum / samples + 1);
+}

@@ -71,6 +71,7 @@ typedef struct sj_import_path {
     uint64_t samples;     /* samples that end here */
     uint64_t weight;      /* sum of their weights */
     uint64_t least, most; /* the smallest and largest weight of a sample */
+    uint64_t total;       /* weight of the path with all below it; 0: the sum over its children */
 } sj_import_path;
 
 typedef struct sj_import_log {
@@ -149,6 +150,11 @@ SJ_MUST_CHECK sj_status sj_import_log_path(sj_import_log *log, uint32_t parent, 
 /* Adds `count` samples of `weight` each to a path. Returns SJ_ELIMIT if a sum gets too large. */
 SJ_MUST_CHECK sj_status sj_import_log_sample(sj_import_log *log, uint32_t path, uint64_t count,
                                              uint64_t weight);
+
+/* Adds `count` samples whose weights have the sum `sum`; `count` 0 means 1 if `sum` is not 0. The
+ * samples get equal weights, up to a unit. Returns SJ_ELIMIT if a sum gets too large. */
+SJ_MUST_CHECK sj_status sj_import_log_samples(sj_import_log *log, uint32_t path, uint64_t count,
+                                              uint64_t sum);
 
 /* Notes what the file lacks, or what was left out. Notes beyond SJ_IMPORT_NOTES are dropped. */
 __attribute__((format(printf, 2, 3))) void sj_import_log_note(sj_import_log *log,

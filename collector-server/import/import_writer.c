@@ -275,12 +275,17 @@ static sj_status put_calls(import_writer *writer)
     return status;
 }
 
-/* Sums the weights of each path and those below it. Children have larger numbers than parents. */
+/* Returns the weight of each path with all below it, as the log says or as the sum. Children have
+ * larger numbers than parents. */
 static uint64_t *sum_totals(const sj_import_log *log)
 {
     uint64_t *totals = calloc(log->path_count + 1, sizeof(*totals));
     for (size_t i = log->path_count; totals != NULL && i > 0; i--) {
-        totals[i] += log->paths[i - 1].weight;
+        const sj_import_path *path = &log->paths[i - 1];
+        totals[i] += path->weight;
+        if (path->total != 0) {
+            totals[i] = path->total > path->weight ? path->total : path->weight;
+        }
         if (log->paths[i - 1].parent != 0) {
             totals[log->paths[i - 1].parent] += totals[i];
         }

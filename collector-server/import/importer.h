@@ -49,5 +49,11 @@ extern const sj_importer sj_importer_speedscope;
 extern const sj_importer sj_importer_folded;
 extern const sj_importer sj_importer_perf_script;
 extern const sj_importer sj_importer_uftrace;
+extern const sj_importer sj_importer_callgrind;
+extern const sj_importer sj_importer_pprof;
+extern const sj_importer sj_importer_function_txt;
+extern const sj_importer sj_importer_xray;
+extern const sj_importer sj_importer_android_trace;
+extern const sj_importer sj_importer_perfetto;
 
 #endif

@@ -70,6 +70,24 @@ sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t 
     return SJ_OK;
 }
 
+sj_status sj_source_bytes(sj_source *source, void *bytes, size_t size, const char *what)
+{
+    uint8_t *to = bytes;
+    while (size != 0) {
+        if (sj_source_peek(source) == SJ_SOURCE_END) {
+            return sj_source_fail(source, SJ_ECORRUPT, sj_source_offset(source),
+                                  "the file ends in %s", what);
+        }
+        const size_t left = source->size - source->at;
+        const size_t count = size < left ? size : left;
+        memcpy(to, source->bytes + source->at, count);
+        source->at += count;
+        to += count;
+        size -= count;
+    }
+    return SJ_OK;
+}
+
 sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes, size_t *size)
 {
     size_t capacity = sizeof(source->bytes);

@@ -55,6 +55,11 @@ sj_slice sj_source_head(sj_source *source);
 SJ_MUST_CHECK sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t *size,
                                        bool *is_line);
 
+/* Reads exactly `size` bytes. Returns SJ_ECORRUPT, with the offset, if fewer are left; `what` names
+ * what is cut in the message. */
+SJ_MUST_CHECK sj_status sj_source_bytes(sj_source *source, void *bytes, size_t size,
+                                        const char *what);
+
 /* Reads the rest of the file into memory, which the caller frees. Returns SJ_ELIMIT if it is larger
  * than `most` bytes, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes,

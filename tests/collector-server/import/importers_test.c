@@ -142,8 +142,18 @@ static const char calls_sql[] =
     "JOIN threads AS t ON t.thread_id = c.thread_id "
     "WHERE c.session_id = 1 ORDER BY c.call_id";
 
+/* As calls_sql, without the names of threads, which function.txt does not have. */
+static const char nameless_calls_sql[] =
+    "WITH first AS (SELECT min(start_ns) AS at FROM calls WHERE session_id = 1) "
+    "SELECT t.tid, f.name, c.depth, c.start_ns - first.at, c.end_ns - first.at "
+    "FROM calls AS c CROSS JOIN first JOIN functions AS f USING (function_id) "
+    "JOIN threads AS t ON t.thread_id = c.thread_id "
+    "WHERE c.session_id = 1 ORDER BY t.tid, c.start_ns, c.depth";
+
 static void round_trip(const char *format, const trace_shape *shape)
 {
+    const bool has_names = strcmp(format, "function.txt") != 0;
+    const char *sql = has_names ? calls_sql : nameless_calls_sql;
     trace made;
     sj_error error = {0};
     sj_import_sums sums;
@@ -159,8 +169,8 @@ static void round_trip(const char *format, const trace_shape *shape)
     check_sound();
     assert_int_equal(sums.calls, (uint64_t)shape->calls * (uint64_t)shape->streams);
     assert_int_equal(sj_database_open_reader(target_path, &target, &error), SJ_OK);
-    char *before = ask(source, calls_sql);
-    char *after = ask(target, calls_sql);
+    char *before = ask(source, sql);
+    char *after = ask(target, sql);
     assert_string_equal(before, after);
     free(before);
     free(after);
@@ -177,10 +187,10 @@ static void round_trip(const char *format, const trace_shape *shape)
 
 static void an_export_is_imported_without_a_loss(void **state)
 {
-    static const char *const formats[] = {"chrome-json", "speedscope"};
+    static const char *const formats[] = {"chrome-json", "speedscope", "perfetto", "function.txt"};
     (void)state;
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-        for (uint64_t seed = 1; seed <= 6; seed++) {
+        for (uint64_t seed = 1; seed <= (i < 2 ? 6 : 2); seed++) {
             const trace_shape shape = {.seed = seed,
                                        .sessions = 1,
                                        .streams = 1 + (int)(seed % 3),
@@ -192,6 +202,61 @@ static void an_export_is_imported_without_a_loss(void **state)
             round_trip(formats[i], &shape);
         }
     }
+}
+
+/* Exports a made trace and imports the file again, and compares what `sql` returns of both. */
+static void round_trip_of_sums(const char *format, const char *sql)
+{
+    const trace_shape shape = {.seed = 4,
+                               .sessions = 1,
+                               .streams = 2,
+                               .calls = 900,
+                               .block_events = 150,
+                               .functions = 17,
+                               .max_depth = 9};
+    trace made;
+    sj_error error = {0};
+    sj_import_sums sums;
+    sqlite3 *source = NULL;
+    sqlite3 *target = NULL;
+    make_trace(source_path, &shape, &made);
+    free_trace(&made);
+    assert_int_equal(sj_database_open_reader(source_path, &source, &error), SJ_OK);
+    export_to_file(source, format);
+    if (import(NULL, &sums, &error) != SJ_OK) {
+        fail_msg("%s", error.text);
+    }
+    check_sound();
+    assert_int_equal(sj_database_open_reader(target_path, &target, &error), SJ_OK);
+    char *before = ask(source, sql);
+    char *after = ask(target, sql);
+    assert_true(strlen(before) > 100);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    sqlite3_close(source);
+    sqlite3_close(target);
+}
+
+static void a_pprof_export_keeps_each_call_path(void **state)
+{
+    (void)state;
+    round_trip_of_sums("pprof",
+                       "WITH RECURSIVE numbered AS (SELECT row_number() OVER () AS n, depth, name, "
+                       "calls, self_ns FROM call_tree(1)), paths AS (SELECT n.*, (SELECT "
+                       "group_concat(name, ';') FROM (SELECT (SELECT b.name FROM numbered b WHERE "
+                       "b.n <= n.n AND b.depth = d.depth ORDER BY b.n DESC LIMIT 1) AS name FROM "
+                       "(SELECT DISTINCT depth FROM numbered) d WHERE d.depth <= n.depth ORDER BY "
+                       "d.depth)) AS path FROM numbered n) SELECT path, calls, self_ns "
+                       "FROM paths ORDER BY path");
+}
+
+static void a_callgrind_export_keeps_own_costs(void **state)
+{
+    (void)state;
+    round_trip_of_sums("callgrind",
+                       "SELECT f.name, s.self_ns FROM function_stats s JOIN functions f USING "
+                       "(function_id) WHERE s.session_id = 1 ORDER BY 1");
 }
 
 /* Rounds a time down, so that many calls begin or end together, or last no time. */
@@ -474,6 +539,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_escape_after_half_a_pair_keeps_its_meaning),
         cmocka_unit_test(an_export_is_imported_without_a_loss),
+        cmocka_unit_test(a_pprof_export_keeps_each_call_path),
+        cmocka_unit_test(a_callgrind_export_keeps_own_costs),
         cmocka_unit_test(whole_calls_nest_by_containment),
         cmocka_unit_test(calls_that_overlap_are_on_stacks_of_their_own),
         cmocka_unit_test(both_kinds_of_events_nest_in_each_other),
