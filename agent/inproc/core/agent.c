@@ -183,8 +183,8 @@ static void bind_api_calls(void)
     }
 }
 
-/* Reports modules that were loaded or unloaded to the recorder. The caller has the turn to talk with
- * it. */
+/* Reports modules that were loaded or unloaded to the recorder. The caller has the turn to talk
+ * with it. */
 static void talk_in_loader(void)
 {
     const uint64_t begun_ns = sj_recorder_cpu_ns();
