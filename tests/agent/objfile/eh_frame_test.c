@@ -13,7 +13,7 @@ enum {
     CUT_AT = DATA_AT + 24
 };
 
-/* What the file has at DATA_AT. */
+/* The bytes of the file at DATA_AT. */
 static struct data {
     uint64_t stored;
     uint64_t unknown; /* 0: only the loader writes it */
