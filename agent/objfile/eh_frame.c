@@ -145,6 +145,12 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
     return entry;
 }
 
+static bool has_indirect(const common_entry *common)
+{
+    return common->landing_encoding != ENCODING_OMIT &&
+           (common->landing_encoding & ENCODING_INDIRECT) != 0;
+}
+
 /* Reads a description up to its instructions. Returns false if it is damaged or its range is
  * empty. */
 static bool read_range(const common_entry *common, sj_reader *reader, sj_slice section,
@@ -159,6 +165,8 @@ static bool read_range(const common_entry *common, sj_reader *reader, sj_slice s
         if (augmentation != NULL && augmentation_bytes > 0) {
             sj_reader values = sj_reader_of(augmentation, (size_t)augmentation_bytes);
             range->landing = read_encoded(&values, common->landing_encoding, section.data, address);
+            range->is_landing_unknown = values.bad;
+            range->is_landing_indirect = range->landing != 0 && has_indirect(common);
         }
     }
     range->end = range->start + bytes;
@@ -476,32 +484,57 @@ const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range
     return &rows[low];
 }
 
+/* Returns the address of a range's exception table, or 0 if it is unknown. The stored address of a
+ * table is 0 in the file if only the loader writes it. */
+static uint64_t table_address(const sj_elf *elf, const sj_fde *range)
+{
+    if (range->is_landing_unknown || !range->is_landing_indirect) {
+        return range->landing;
+    }
+    const sj_slice stored = sj_elf_at(elf, range->landing);
+    sj_reader reader = sj_reader_of(stored.data, stored.size);
+    const uint64_t address = sj_read_u64(&reader);
+    return reader.bad ? 0 : address;
+}
+
+/* Reads the head of an exception table. Returns the call sites. They are empty, and `reader->bad`
+ * is set, if the head is damaged. `*base` is where distances of landing pads begin. */
+static sj_slice read_sites(sj_reader *reader, const uint8_t *table, uint64_t address,
+                           uint64_t *base, uint8_t *encoding)
+{
+    const uint8_t start_encoding = sj_read_u8(reader);
+    if (start_encoding != ENCODING_OMIT) {
+        *base = read_encoded(reader, start_encoding, table, address);
+        reader->bad = reader->bad || (start_encoding & ENCODING_INDIRECT) != 0;
+    }
+    if (sj_read_u8(reader) != ENCODING_OMIT) {
+        (void)sj_read_varint(reader);
+    }
+    *encoding = sj_read_u8(reader) & ENCODING_FORMAT_MASK;
+    const uint64_t bytes = sj_read_varint(reader);
+    const uint8_t *sites = sj_read_bytes(reader, (size_t)bytes);
+    return (sj_slice){.data = sites, .size = sites != NULL ? (size_t)bytes : 0};
+}
+
 /* If each basic block has its own section, LLVM includes the tables of later parts of the function
  * in the length of a table. The call sites of one table ascend and lie inside its range. The first
  * site that breaks this rule belongs to the next table, so reading stops there. */
-void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
+bool sj_landing_pads(const sj_elf *elf, const sj_fde *range,
                      void (*visit)(void *context, uint64_t pad), void *context)
 {
-    const sj_slice table = range->landing != 0 ? sj_elf_at(elf, range->landing) : (sj_slice){0};
-    if (table.size == 0) {
-        return;
+    if (range->landing == 0 && !range->is_landing_unknown) {
+        return true;
     }
+    const uint64_t address = table_address(elf, range);
+    const sj_slice table = address != 0 ? sj_elf_at(elf, address) : (sj_slice){0};
     sj_reader reader = sj_reader_of(table.data, table.size);
-    const uint8_t start_encoding = sj_read_u8(&reader);
     uint64_t base = range->start;
-    if (start_encoding != ENCODING_OMIT) {
-        base = read_encoded(&reader, start_encoding, table.data, range->landing);
+    uint8_t encoding = 0;
+    const sj_slice sites = read_sites(&reader, table.data, address, &base, &encoding);
+    if (reader.bad) {
+        return false;
     }
-    if (sj_read_u8(&reader) != ENCODING_OMIT) {
-        (void)sj_read_varint(&reader);
-    }
-    const uint8_t encoding = sj_read_u8(&reader) & ENCODING_FORMAT_MASK;
-    const uint64_t bytes = sj_read_varint(&reader);
-    const uint8_t *sites = sj_read_bytes(&reader, (size_t)bytes);
-    if (sites == NULL) {
-        return;
-    }
-    reader = sj_reader_of(sites, (size_t)bytes);
+    reader = sj_reader_of(sites.data, sites.size);
     const uint64_t range_bytes = range->end - range->start;
     uint64_t end = 0;
     while (sj_reader_left(&reader) > 0) {
@@ -510,11 +543,12 @@ void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
         const uint64_t pad = read_encoded(&reader, encoding, table.data, 0);
         (void)sj_read_varint(&reader);
         if (reader.bad || start < end || start > range_bytes || size > range_bytes - start) {
-            return;
+            break;
         }
         end = start + size;
         if (pad != 0) {
             visit(context, base + pad);
         }
     }
+    return !reader.bad;
 }

@@ -18,7 +18,9 @@ typedef struct sj_cfi_row {
 typedef struct sj_fde {
     uint64_t start;
     uint64_t end;
-    uint64_t landing; /* address of the exception table (LSDA); 0: none */
+    uint64_t landing;         /* address of the exception table (LSDA); 0: none */
+    bool is_landing_indirect; /* `landing` is where the table's address is stored */
+    bool is_landing_unknown;  /* there is a table, but its address is in an unknown format */
     uint32_t first_row;
     uint32_t row_count; /* at least one; the last row reaches the end of the range */
 } sj_fde;
@@ -51,8 +53,9 @@ const sj_fde *sj_eh_frame_find_near(const sj_eh_frame *unwind, const sj_fde *nea
 /* Returns the row of `range` that contains `address`. The range must contain the address. */
 const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range, uint64_t address);
 
-/* Calls `visit` with the address of every landing pad of a range. */
-void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
-                     void (*visit)(void *context, uint64_t pad), void *context);
+/* Calls `visit` with the address of every landing pad of a range. Returns false if the range has an
+ * exception table that cannot be read to its end. There may be further landing pads then. */
+SJ_MUST_CHECK bool sj_landing_pads(const sj_elf *elf, const sj_fde *range,
+                                   void (*visit)(void *context, uint64_t pad), void *context);
 
 #endif

@@ -51,6 +51,17 @@ static void visit_landing_pad(void *context, uint64_t pad)
     }
 }
 
+/* Excludes the code of a description whose landing pads are not all known. A patch might overwrite
+ * one. */
+static void exclude_range(sj_module *module, uint32_t first, const sj_fde *fde)
+{
+    for (uint32_t i = first;
+         i < module->range_count && module->text_low + module->ranges[i].start < fde->end; i++) {
+        sj_code_range *range = &module->ranges[i];
+        range->skip = range->skip == SJ_SKIP_NONE ? SJ_SKIP_NO_CFI : range->skip;
+    }
+}
+
 /* Marks starts of ranges, symbols, landing pads and addresses in data. */
 static sj_status mark_known_places(search *state)
 {
@@ -64,10 +75,9 @@ static sj_status mark_known_places(search *state)
     for (size_t i = 0; i < module->unwind.count; i++) {
         const sj_fde *fde = &module->unwind.ranges[i];
         sj_mark(module, (int64_t)(fde->start - module->text_low), false);
-        if (fde->landing != 0) {
-            state->landing_range =
-                sj_module_range_at(module, (int64_t)(fde->start - module->text_low));
-            sj_landing_pads(&module->elf, fde, visit_landing_pad, state);
+        state->landing_range = sj_module_range_at(module, (int64_t)(fde->start - module->text_low));
+        if (!sj_landing_pads(&module->elf, fde, visit_landing_pad, state)) {
+            exclude_range(module, state->landing_range, fde);
         }
     }
     sj_mark_data(module);

@@ -17,7 +17,7 @@
 
 enum { PAGE = 4096 };
 
-enum { CLAIMS = 64 };
+enum { CLAIMS = 256 };
 
 static bool avoids_page_crossings;
 
@@ -29,11 +29,10 @@ static struct claim {
 } claims[CLAIMS];
 static uint32_t claim_count;
 
+/* The caller has checked that there is space. */
 static void claim(uint64_t address, uint32_t bytes)
 {
-    if (claim_count < CLAIMS) {
-        claims[claim_count++] = (struct claim){.low = address, .high = address + bytes};
-    }
+    claims[claim_count++] = (struct claim){.low = address, .high = address + bytes};
 }
 
 static bool is_claimed(uint64_t address, uint32_t bytes)
@@ -313,6 +312,9 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
         application->function_skips[i] = function->skip;
     }
     application->patch_count = patch_count;
+    if (application->heap_entries != NULL && patch_count > CLAIMS - claim_count) {
+        return SJ_ELIMIT;
+    }
     module->changes_bytes = round_to_pages(patch_count * sizeof(sj_hook_change) + 1);
     void *changes = sj_sys_map(NULL, module->changes_bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -1,5 +1,5 @@
-/* Stops of single threads: waits that the kernel does not restart go on, and a child keeps its exit
- * status for the code that started it. */
+/* Stops of single threads: waits that the kernel does not restart continue, and a child keeps its
+ * exit status for the code that started it. */
 #include "agent/ptrace/arch.h"
 #include "agent/ptrace/proc_status.h"
 #include "agent/ptrace/waits.h"

@@ -307,6 +307,42 @@ static void test_areas_leave_space_for_the_stack(void **state)
     }
 }
 
+static void emit_nothing(void *context, struct sj_code_emitter *emitter, uint32_t index)
+{
+    (void)context, (void)emitter, (void)index;
+}
+
+static sj_status apply_entries(sj_hooked_module *entries)
+{
+    const sj_hooks_entries wanted = {.emit = emit_nothing, .function = 1, .prepare_only = true};
+    *entries = (sj_hooked_module){0};
+    make_text();
+    return sj_hooks_apply_entries(&plan, sizeof(plan), (uint64_t)(uintptr_t)text, &wanted, entries,
+                                  &report);
+}
+
+/* If the table of entries is full, no later plan patches an entry that an earlier one owns. */
+static void test_entries_that_the_table_cannot_hold_are_refused(void **state)
+{
+    (void)state;
+    enum { MOST = 1000 };
+    sj_hooked_module entries;
+    sj_status status = SJ_OK;
+    uint32_t applied = 0;
+    for (; applied < MOST && status == SJ_OK; applied++) {
+        status = apply_entries(&entries);
+        if (status == SJ_OK) {
+            assert_int_not_equal(entries.change_count, 0);
+            assert_int_equal(apply(), SJ_OK);
+            assert_int_equal(module.change_count, 0);
+            sj_hooks_forget(&module);
+        }
+    }
+    assert_int_equal(status, SJ_ELIMIT);
+    assert_true(applied > 64);
+    assert_int_equal(entries.change_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_large_areas_are_aligned_to_huge_pages),
         cmocka_unit_test(test_areas_leave_space_for_the_stack),
         cmocka_unit_test(test_plans_with_wrong_offsets_are_refused),
+        cmocka_unit_test(test_entries_that_the_table_cannot_hold_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
