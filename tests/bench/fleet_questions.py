@@ -6,7 +6,8 @@ delay of the acknowledgements, CPU of sojournd's threads for each block, and ans
 
 --clients 0 measures without questions. The CPU is user and system time from the start of sojournd to the last
 acknowledgement, so it depends little on the load of the machine; the delays depend on it. FOLDER holds the database.
-The simulated devices run before sojournd (nice -5, for root only), because real ones are on other machines.
+Statements repeat, as those of dashboards do, so the audit gets few rows. The simulated devices run before sojournd
+(nice -5, for root only), because real ones are on other machines.
 """
 import argparse
 import collections
@@ -25,8 +26,8 @@ from sojourn_testing import PATIENCE_S, check, wait_for
 
 BLOCKS_A_SECOND, EVENTS = 10, 100
 QUESTIONS = (
-    "SELECT function_id, count(*) AS n, sum(duration_ns) AS ns FROM calls WHERE session_id = {session} GROUP BY 1",
-    "SELECT * FROM calls WHERE session_id = {session} ORDER BY duration_ns DESC LIMIT 100",
+    "SELECT function_id, count(*) AS n, sum(duration_ns) AS ns FROM calls WHERE session_id = :session GROUP BY 1",
+    "SELECT * FROM calls WHERE session_id = :session ORDER BY duration_ns DESC LIMIT 100",
     "SELECT function_id, sum(calls) AS n FROM function_stats GROUP BY 1 ORDER BY n DESC LIMIT 100",
     "SELECT count(*) AS n, sum(stored_calls) AS calls FROM sessions",
 )
@@ -47,8 +48,9 @@ class Clients:
         dice = random.Random(number)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         while not self.is_over:
-            sql = dice.choice(QUESTIONS).format(session=dice.randint(1, self.devices))
-            connection.request("GET", "/api/v1/sql?" + urllib.parse.urlencode({"sql": sql}),
+            sql = dice.choice(QUESTIONS)
+            values = {"sql": sql, "p.session": dice.randint(1, self.devices)} if ":session" in sql else {"sql": sql}
+            connection.request("GET", "/api/v1/sql?" + urllib.parse.urlencode(values),
                                headers={"Authorization": f"Bearer {self.token}"})
             answer = connection.getresponse()
             answer.read()

@@ -53,7 +53,8 @@ class Target:
         before = cpu_seconds_of_children()
         log = os.path.join(self.folder, "log")
         command = [self.program, self.corpus, os.path.join(ROOT, "tests", "fuzz", "corpus", self.name),
-                   f"-max_total_time={seconds}", f"-timeout={SLOWEST_INPUT_S}", f"-rss_limit_mb={MEMORY_MB}",
+                   f"-max_total_time={seconds}", f"-timeout={SLOWEST_INPUT_S}",
+                   f"-report_slow_units={SLOWEST_INPUT_S}", f"-rss_limit_mb={MEMORY_MB}",
                    f"-artifact_prefix={self.findings_folder}/", "-print_final_stats=1", "-verbosity=0"]
         with open(log, "w", encoding="utf-8") as out, \
                 subprocess.Popen(command, stdout=out, stderr=out, cwd=self.folder) as running:

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (file_path[0] == '\0') {
-        snprintf(file_path, sizeof(file_path), "import_source_fuzz.%d", (int)getpid());
+        snprintf(file_path, sizeof(file_path), "/dev/shm/import_source_fuzz.%d", (int)getpid());
         snprintf(database_path, sizeof(database_path), "%s.db", file_path);
         (void)atexit(remove_files);
     }
