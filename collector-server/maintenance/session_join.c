@@ -319,7 +319,6 @@ sj_status sj_session_join_begin(sj_copy_job *copy)
     SJ_TRY(sj_sql_each(copy->target, sj_session_join_conflict_sql, SJ_SQL_INTS(copy->from),
                        refuse_row, copy, copy->error));
     SJ_TRY(sj_copy_run(copy, "joining", sj_session_join_tables_sql));
-    copy->changes_before = sqlite3_total_changes64(copy->target);
     sj_status status = SJ_ENOMEM;
     if (sj_block_files_new(copy->target, "main", &run.own_files) == SJ_OK &&
         sj_block_decoder_new(&run.own_decoder) == SJ_OK &&
@@ -332,6 +331,7 @@ sj_status sj_session_join_begin(sj_copy_job *copy)
     sj_block_decoder_free(run.own_decoder);
     sj_block_decoder_free(run.other_decoder);
     SJ_TRY(status);
+    copy->changes_before = sqlite3_total_changes64(copy->target);
     return sj_copy_run(copy, "joining", sj_session_join_remove_sql);
 }
 

@@ -101,6 +101,7 @@ static void keep_something(cut_session *cut, uint64_t number)
     }
 }
 
+/* Makes frames. Every fourth seed has no end. */
 static void make_session(cut_session *cut, uint32_t seed)
 {
     *cut = (cut_session){.random = seed};
@@ -118,7 +119,7 @@ static void make_session(cut_session *cut, uint32_t seed)
     if (below(cut, 3) == 0) {
         keep_block(cut, &cut->makers[1], SJ_BLOCK_LAST);
     }
-    if (below(cut, 4) != 0) {
+    if (seed % 4 != 0) {
         frame_maker all = cut->makers[0];
         for (int i = 1; i < STREAMS; ++i) {
             all.next_call += cut->makers[i].next_call;
@@ -170,6 +171,17 @@ static void deal_out(cut_session *cut)
         const bool is_both = (cut->frames[i].flags & IS_ANNOUNCEMENT) != 0;
         cut->frames[i].flags |= is_both ? IN_FIRST | IN_SECOND : below(cut, 4);
     }
+}
+
+/* Keeps a block that leaves calls open. */
+static void keep_open_block(cut_session *cut, unsigned flags)
+{
+    keep_block(cut, cut->makers, 0);
+    while (cut->makers[0].depth == 0) {
+        cut->frames[cut->count - 1].flags = flags;
+        keep_block(cut, cut->makers, 0);
+    }
+    cut->frames[cut->count - 1].flags = flags;
 }
 
 static sj_store *open_store(const char *path)
@@ -379,6 +391,36 @@ static void frames_of_two_collectors_in_any_mixture_are_joined(void **state)
     }
 }
 
+/* The first collector got the end of the session, but neither its second block nor its third. It
+ * ended the open calls behind the first block. */
+static void an_end_before_later_calls_is_computed_again(void **state)
+{
+    (void)state;
+    cut_session cut;
+    make_session(&cut, 8);
+    for (size_t i = 0; i < cut.count; ++i) {
+        assert_int_equal(cut.frames[i].flags & IS_END, 0);
+        cut.frames[i].flags |= IN_FIRST;
+    }
+    keep_open_block(&cut, IN_FIRST);
+    keep_open_block(&cut, 0);
+    keep_open_block(&cut, IN_SECOND);
+    for (size_t i = 0; i < cut.count; ++i) {
+        if ((cut.frames[i].flags & IS_ANNOUNCEMENT) != 0) {
+            cut.frames[i].flags |= IN_FIRST | IN_SECOND;
+        }
+    }
+    frame_maker all = cut.makers[0];
+    all.next_call += cut.makers[1].next_call + cut.makers[2].next_call;
+    keep(&cut, frame_maker_end(&all), IN_FIRST);
+    check_both_orders(&cut, 8, counts_sql);
+    assert_true(are_equal(cut.paths[FIRST], cut.paths[WHOLE],
+                          "SELECT number, ended, calls, last_leave_ns FROM streams WHERE number = 1"
+                          " UNION ALL SELECT number, call_index, depth, start_ns FROM open_calls"
+                          " JOIN streams USING (stream_id) WHERE number = 1 ORDER BY 1, 2"));
+    free_session(&cut);
+}
+
 /* Another connection joins a part while the collector has the session in memory. */
 static void a_running_collector_sees_the_joined_part(void **state)
 {
@@ -485,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_that_was_cut_is_joined_in_both_orders),
         cmocka_unit_test(frames_of_two_collectors_in_any_mixture_are_joined),
+        cmocka_unit_test(an_end_before_later_calls_is_computed_again),
         cmocka_unit_test(a_running_collector_sees_the_joined_part),
         cmocka_unit_test(parts_that_contradict_each_other_are_refused),
     };
