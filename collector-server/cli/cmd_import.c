@@ -152,8 +152,9 @@ static sj_status copy_session(const char *path, import_target *target, imported 
     if (target->database == NULL) {
         SJ_TRY(sj_database_open(target->path, SJ_DATABASE_CREATE, &target->database, error));
     }
-    const sj_status status =
-        sj_session_copy(part_files[0], 1, target->database, &done->session_id, error);
+    sj_copied_session copied = {0};
+    const sj_status status = sj_session_copy(part_files[0], 1, target->database, &copied, error);
+    done->session_id = copied.session_id;
     return status == SJ_EEXIST ? sj_fail(error, SJ_EEXIST, "%s was imported before", path) : status;
 }
 

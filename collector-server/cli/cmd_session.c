@@ -178,7 +178,7 @@ static int run_export(session_request *request)
 {
     sj_error error = {0};
     sqlite3 *target = NULL;
-    int64_t copied;
+    sj_copied_session copied;
     const char *path = request->words[1];
     if (access(path, F_OK) == 0) {
         return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s exists already", path);
@@ -199,7 +199,7 @@ static int run_export(session_request *request)
 }
 
 /* True if the import continues with the next session: this one was copied, or the database already
- * has it or a part of it. */
+ * has it or a part of it that cannot be joined. */
 static bool can_continue(sj_status status)
 {
     return status == SJ_OK || status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
@@ -220,7 +220,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
     sj_status status = SJ_OK;
     int step = SQLITE_DONE;
     while (can_continue(status) && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
-        int64_t copied;
+        sj_copied_session copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);
         status = sj_session_copy(path, session_id, request->database, &copied, &error);
         sj_progress_step(work);
@@ -231,11 +231,15 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
         } else if (status != SJ_OK) {
             exit_code = sj_command_failed(&sj_command_session, &error);
         } else if (request->done != NULL) {
-            list_done(request, "import", copied,
-                      json_pack("{sI}", "imported_from", (json_int_t)session_id));
+            list_done(request, "import", copied.session_id,
+                      json_pack("{sI sb}", "imported_from", (json_int_t)session_id, "joined",
+                                copied.is_joined));
+        } else if (copied.is_joined) {
+            printf("session %lld of %s is joined with session %lld\n", (long long)session_id, path,
+                   (long long)copied.session_id);
         } else {
             printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
-                   (long long)copied);
+                   (long long)copied.session_id);
         }
     }
     if (can_continue(status) && step != SQLITE_DONE) {

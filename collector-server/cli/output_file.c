@@ -1,8 +1,10 @@
 #include "collector-server/cli/output_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +44,9 @@ static bool find_names(const char *path, sj_output_file *output, struct stat *ol
 
 static void deinit_output(sj_output_file *output)
 {
+    if (output->unfinished != NULL && output->lock >= 0) {
+        close(output->lock);
+    }
     free(output->path);
     free(output->unfinished);
     *output = (sj_output_file){0};
@@ -54,10 +59,56 @@ static void copy_owner_and_mode(FILE *file, const struct stat *older)
     (void)fchmod(fileno(file), older->st_mode & 0777);
 }
 
+/* True if `name` is still the name of an open file. */
+static bool is_named(int descriptor, const char *name)
+{
+    struct stat opened;
+    struct stat named;
+    return fstat(descriptor, &opened) == 0 && stat(name, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* Opens and locks an unfinished file, and empties it. If another command gives the file its final
+ * name meanwhile, opens a new one. Returns -1, with errno EWOULDBLOCK if another command writes. */
+static int lock_unfinished(const char *name)
+{
+    for (;;) {
+        const int descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        const bool is_locked = descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+        if (is_locked && is_named(descriptor, name) && ftruncate(descriptor, 0) == 0) {
+            return descriptor;
+        }
+        const bool is_renamed = is_locked && !is_named(descriptor, name);
+        const int problem = errno;
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
+        errno = problem;
+        if (!is_renamed) {
+            return -1;
+        }
+    }
+}
+
+/* Opens `unfinished`. The lock has a descriptor of its own, so that it lasts until the file has its
+ * final name. */
+static FILE *open_unfinished(sj_output_file *output)
+{
+    const int descriptor = lock_unfinished(output->unfinished);
+    output->lock = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+    FILE *file = output->lock >= 0 ? fdopen(descriptor, "w") : NULL;
+    if (file == NULL && descriptor >= 0) {
+        const int problem = errno;
+        close(descriptor);
+        errno = problem;
+    }
+    return file;
+}
+
 int sj_output_file_open(const sj_command *command, const char *path, sj_output_file *output)
 {
     struct stat older;
-    *output = (sj_output_file){0};
+    *output = (sj_output_file){.lock = -1};
     if (path == NULL) {
         output->file = stdout;
         return SJ_EXIT_OK;
@@ -67,10 +118,11 @@ int sj_output_file_open(const sj_command *command, const char *path, sj_output_f
         return sj_command_error(command, SJ_EXIT_FAILED, "out of memory");
     }
     const char *name = output->unfinished != NULL ? output->unfinished : output->path;
-    output->file = fopen(name, "we");
+    output->file = output->unfinished != NULL ? open_unfinished(output) : fopen(name, "we");
     if (output->file == NULL) {
+        const char *why = errno == EWOULDBLOCK ? "another command is writing it" : strerror(errno);
         const int code =
-            sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s", name, strerror(errno));
+            sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s", name, why);
         deinit_output(output);
         return code;
     }

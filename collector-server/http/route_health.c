@@ -55,15 +55,21 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 const sj_route sj_route_health = {
     .pattern = "/api/v1/health", .role = SJ_ROLE_READER, .run = answer_health};
 
-/* For load balancers and supervisors: 200 if the database can be read and frames are stored,
- * else the status of the error (503 or 500). Clients with the token get the reason, which may
- * name files. Other clients learn nothing about stored data (request_pool.c). */
+/* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
+ * 503 for any error. Clients with the token get the reason, which may name files. Other clients
+ * learn nothing about stored data (request_pool.c). */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;
     const sj_http_context *context = request->context;
-    SJ_TRY(context->check != NULL ? context->check(context->metrics_context, error) : SJ_OK);
-    SJ_TRY(answer_health(request, &health, error));
+    sj_status status =
+        context->check != NULL ? context->check(context->metrics_context, error) : SJ_OK;
+    if (status == SJ_OK) {
+        status = answer_health(request, &health, error);
+    }
+    if (status != SJ_OK) {
+        return SJ_EAGAIN;
+    }
     *body = json_pack("{s:O}", "status", json_object_get(health, "status"));
     json_decref(health);
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");

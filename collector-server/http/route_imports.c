@@ -232,10 +232,10 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
     }
     const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
     while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
-        int64_t id = 0;
-        status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);
+        sj_copied_session session;
+        status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &session, error);
         if (status == SJ_OK) {
-            json_array_append_new(copied, json_sprintf("%" PRId64, id));
+            json_array_append_new(copied, json_sprintf("%" PRId64, session.session_id));
         } else if (status == SJ_EEXIST) {
             ++*known;
             status = SJ_OK;

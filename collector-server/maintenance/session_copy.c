@@ -3,16 +3,18 @@
  * The source is attached. Functions, modules and plans are matched by their identity. Every other
  * id is shifted by an offset, so that references between rows stay valid. The names of columns tell
  * which ids they hold, as everywhere in the schema. So tables of later migrations are copied, too:
- * any table with a session_id, a stream_id or a report_id belongs to a session. */
+ * any table with a session_id, a stream_id or a report_id belongs to a session.
+ *
+ * If the target has a part of the session, the rows of the source are added to it: session_join.h.
+ */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/maintenance/session_check.h"
+#include "collector-server/maintenance/session_join.h"
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/foreign_log.h"
-#include "collector-server/store/statements.h"
 #include "proto/base/progress.h"
-#include "proto/base/units.h"
 #include "schema/queries/maintenance/session_copy.h"
 
 #include <stdbool.h>
@@ -20,16 +22,6 @@
 
 /* Changes when another connection writes to the source. */
 #define SOURCE_VERSION_SQL "PRAGMA source.data_version"
-
-typedef struct session_copy {
-    sqlite3 *target;
-    int64_t from; /* session_id in the source */
-    int64_t to;
-    int64_t checked_version; /* the source's data_version when the session was checked */
-    sj_block_files *files;   /* reads moved blocks of the source */
-    sj_progress_work work;   /* two steps for each block: check and copy */
-    sj_error *error;
-} session_copy;
 
 typedef struct column_rule {
     const char *table; /* NULL: any table */
@@ -46,7 +38,7 @@ static const column_rule rules[] = {
     {NULL, "tags", ROW_TAGS},
     {NULL, "received_realtime_ns", "unixepoch('now') * 1000000000"},
     {NULL, "device_id", "m.device_id"},
-    {NULL, "thread_id", "r.thread_id + m.thread_offset"},
+    {NULL, "thread_id", "(SELECT new_id FROM temp.moved_threads WHERE old_id = r.thread_id)"},
     {NULL, "stream_id", "(SELECT new_id FROM temp.moved_streams WHERE old_id = r.stream_id)"},
     {NULL, "block_id", "r.block_id + m.block_offset"},
     {NULL, "aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
@@ -77,79 +69,38 @@ static const char *const owners[][2] = {
 static const char *const function_columns[] = {"function_id", "caller_function_id",
                                                "callee_function_id"};
 
-static sj_status fail_sql(const session_copy *copy, const char *what)
-{
-    const int result = sqlite3_extended_errcode(copy->target);
-    return sj_fail(copy->error, sj_database_status(result), "cannot copy the session (%s): %s",
-                   what, sqlite3_errmsg(copy->target));
-}
-
-static sj_status run(const session_copy *copy, const char *what, const char *sql)
-{
-    return sqlite3_exec(copy->target, sql, NULL, NULL, NULL) == SQLITE_OK ? SJ_OK
-                                                                          : fail_sql(copy, what);
-}
-
-/* Runs SQL from sqlite3_mprintf, and frees it. */
-static sj_status run_made(const session_copy *copy, const char *what, char *sql)
-{
-    if (sql == NULL) {
-        return sj_fail(copy->error, SJ_ENOMEM, "no memory for copying a session");
-    }
-    const sj_status status = run(copy, what, sql);
-    sqlite3_free(sql);
-    return status;
-}
-
-static sj_status read_number(const session_copy *copy, const char *sql, int64_t *number)
-{
-    sqlite3_stmt *statement = NULL;
-    sj_status status = SJ_OK;
-    if (sqlite3_prepare_v2(copy->target, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return fail_sql(copy, "reading");
-    }
-    if (sqlite3_bind_parameter_count(statement) > 0) {
-        sqlite3_bind_int64(statement, 1, copy->from);
-    }
-    if (sqlite3_step(statement) == SQLITE_ROW) {
-        *number = sqlite3_column_int64(statement, 0);
-    } else {
-        status = SJ_ENOTFOUND;
-    }
-    sqlite3_finalize(statement);
-    return status;
-}
-
 /* Finds modules, their functions and plans by their identity, or copies them. */
-static sj_status copy_modules(const session_copy *copy)
+static sj_status copy_modules(const sj_copy_job *copy)
 {
-    SJ_TRY(run_made(copy, "modules",
-                    sqlite3_mprintf(sj_session_copy_modules_sql, (long long)copy->from)));
-    SJ_TRY(run(copy, "functions", sj_session_copy_functions_sql));
-    return run_made(copy, "plans",
-                    sqlite3_mprintf(sj_session_copy_plans_sql, (long long)copy->from));
+    SJ_TRY(sj_copy_run_made(copy, "modules",
+                            sqlite3_mprintf(sj_session_copy_modules_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run(copy, "functions", sj_session_copy_functions_sql));
+    return sj_copy_run_made(copy, "plans",
+                            sqlite3_mprintf(sj_session_copy_plans_sql, (long long)copy->from));
 }
 
 /* Finds the device, and computes the offsets of this session's ids. */
-static sj_status prepare_ids(session_copy *copy)
+static sj_status prepare_ids(sj_copy_job *copy)
 {
-    SJ_TRY(run_made(copy, "device",
-                    sqlite3_mprintf(sj_session_copy_device_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "device",
+                            sqlite3_mprintf(sj_session_copy_device_sql, (long long)copy->from)));
     /* A call's id has 25 bits for its stream, so streams get consecutive numbers. */
-    SJ_TRY(
-        run_made(copy, "ids", sqlite3_mprintf(sj_session_copy_moved_sql, (long long)copy->from)));
-    SJ_TRY(run_made(copy, "streams",
-                    sqlite3_mprintf(sj_session_copy_streams_sql, (long long)copy->from)));
-    SJ_TRY(run_made(copy, "reports",
-                    sqlite3_mprintf(sj_session_copy_reports_sql, (long long)copy->from)));
-    SJ_TRY(run_made(copy, "findings",
-                    sqlite3_mprintf(sj_session_copy_zombies_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "ids",
+                            sqlite3_mprintf(sj_session_copy_moved_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "threads",
+                            sqlite3_mprintf(sj_session_copy_threads_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "streams",
+                            sqlite3_mprintf(sj_session_copy_streams_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "reports",
+                            sqlite3_mprintf(sj_session_copy_reports_sql, (long long)copy->from)));
+    SJ_TRY(sj_copy_run_made(copy, "findings",
+                            sqlite3_mprintf(sj_session_copy_zombies_sql, (long long)copy->from)));
     static const char clocks_sql[] =
         "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
         "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
         "source.device_clocks AS c ON c.device_id = s.device_id WHERE s.session_id = %lld";
-    SJ_TRY(run_made(copy, "clocks", sqlite3_mprintf(clocks_sql, (long long)copy->from)));
-    return read_number(copy, "SELECT session_id FROM temp.moved", &copy->to);
+    SJ_TRY(sj_copy_run_made(copy, "clocks", sqlite3_mprintf(clocks_sql, (long long)copy->from)));
+    return sj_copy_number(copy, "SELECT session_id FROM temp.moved", &copy->to);
 }
 
 static bool is_function_column(const char *name)
@@ -217,9 +168,13 @@ static const char *rows_by(const char *owner)
 /* Copies the rows of one table that belong to the session. */
 static sj_status copy_table(void *context, sqlite3_stmt *row)
 {
-    const session_copy *copy = context;
+    const sj_copy_job *copy = context;
     const char *table = (const char *)sqlite3_column_text(row, 0);
     const char *rows = rows_by((const char *)sqlite3_column_text(row, 1));
+    const char *joined = copy->is_join ? sj_session_join_rows(table) : "";
+    if (joined == NULL) {
+        return SJ_OK;
+    }
     column_lists lists = {table, sqlite3_str_new(NULL), sqlite3_str_new(NULL)};
     sj_status status =
         sj_sql_each(copy->target, sj_session_copy_columns_sql,
@@ -231,11 +186,11 @@ static sj_status copy_table(void *context, sqlite3_stmt *row)
         status = SJ_ENOMEM;
     }
     if (status == SJ_OK) {
-        status = run_made(
+        status = sj_copy_run_made(
             copy, table,
             sqlite3_mprintf("INSERT INTO main.\"%w\"(%s) SELECT %s FROM temp.moved AS m CROSS JOIN "
-                            "source.\"%w\" AS r WHERE r.%s",
-                            table, name_list + 2, value_list + 2, table, rows));
+                            "source.\"%w\" AS r WHERE r.%s%s",
+                            table, name_list + 2, value_list + 2, table, rows, joined));
     }
     sqlite3_free(name_list);
     sqlite3_free(value_list);
@@ -243,63 +198,52 @@ static sj_status copy_table(void *context, sqlite3_stmt *row)
 }
 
 /* Copies all tables of a session, in the order of their references. */
-static sj_status copy_tables(const session_copy *copy)
+static sj_status copy_tables(const sj_copy_job *copy)
 {
     return sj_sql_each(copy->target, sj_session_copy_tables_sql, (sj_sql_binds){0}, copy_table,
                        (void *)(uintptr_t)copy, copy->error);
 }
 
-/* Fails because the target has the session. If the target lacks blocks of the source, the message
- * says how many. */
-static sj_status refuse_known(const session_copy *copy)
+/* Fails unless the session is in the source. Sets `is_join` if the target has a part of it. Returns
+ * SJ_EEXIST if the target has all of it. */
+static sj_status check_is_new(sj_copy_job *copy)
 {
-    int64_t lacking = 0;
-    SJ_TRY(read_number(copy, sj_session_copy_lacking_sql, &lacking));
-    return lacking == 0
-               ? sj_fail(copy->error, SJ_EEXIST, "the session is there already")
-               : sj_fail(copy->error, SJ_EUNSUPPORTED,
-                         "session %lld is there already, but without %s of the file; parts of a "
-                         "session are not joined: keep the file, or remove the session here and "
-                         "import it again to have the file's part",
-                         (long long)copy->from, SJ_COUNTED(lacking, "block"));
-}
-
-/* Fails unless the session is in the source, and not yet in the target. */
-static sj_status check_is_new(const session_copy *copy)
-{
-    int64_t there = 0;
+    int64_t is_there = 0;
     const sj_status found =
-        read_number(copy,
-                    "SELECT EXISTS (SELECT 1 FROM main.sessions AS t WHERE t.uuid = s.uuid) FROM "
-                    "source.sessions AS s WHERE s.session_id = ?1",
-                    &there);
+        sj_copy_number(copy,
+                       "SELECT EXISTS (SELECT 1 FROM main.sessions AS t WHERE t.uuid = s.uuid) FROM"
+                       " source.sessions AS s WHERE s.session_id = ?1",
+                       &is_there);
     if (found == SJ_ENOTFOUND) {
         return sj_fail(copy->error, SJ_ENOTFOUND, "there is no session %lld",
                        (long long)copy->from);
     }
-    if (found != SJ_OK) {
-        return found;
-    }
-    return there == 0 ? SJ_OK : refuse_known(copy);
+    copy->is_join = is_there != 0;
+    return found == SJ_OK && copy->is_join ? sj_session_join_check(copy) : found;
 }
 
-static sj_status copy_all(session_copy *copy)
+static sj_status copy_all(sj_copy_job *copy)
 {
     int64_t version = 0;
     SJ_TRY(check_is_new(copy));
-    SJ_TRY(read_number(copy, SOURCE_VERSION_SQL, &version));
+    SJ_TRY(sj_copy_number(copy, SOURCE_VERSION_SQL, &version));
     if (version != copy->checked_version) { /* another process has written to the source */
         SJ_TRY(sj_session_check(copy->target, copy->from, copy->work, copy->error));
     }
-    SJ_TRY(run_made(
+    SJ_TRY(sj_copy_run_made(
         copy, "ids",
         sqlite3_mprintf("CREATE TEMP TABLE wanted AS SELECT %lld AS id", (long long)copy->from)));
     SJ_TRY(copy_modules(copy));
     SJ_TRY(prepare_ids(copy));
-    return copy_tables(copy);
+    if (!copy->is_join) {
+        return copy_tables(copy);
+    }
+    SJ_TRY(sj_session_join_begin(copy));
+    SJ_TRY(copy_tables(copy));
+    return sj_session_join_end(copy);
 }
 
-static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, const char *name)
+static sj_status check_name(const sj_copy_job *copy, sqlite3_stmt *tables, const char *name)
 {
     sqlite3_bind_text(tables, 1, name, -1, SQLITE_TRANSIENT);
     const int step = sqlite3_step(tables);
@@ -308,13 +252,13 @@ static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, cons
            : step == SQLITE_ROW
                ? sj_fail(copy->error, SJ_EINVAL,
                          "the file was not written by Sojourn: its \"%s\" is no table", name)
-               : fail_sql(copy, "checking");
+               : sj_copy_fail(copy, "checking");
 }
 
 /* Checks that all names are tables. Another object can run for ever, with the target locked, such
  * as a view that calls itself. The PRAGMA returns SQLite's view of the schema, which no object in
  * the file can replace. */
-static sj_status check_attached(const session_copy *copy)
+static sj_status check_attached(const sj_copy_job *copy)
 {
     sqlite3_stmt *found = NULL;
     sqlite3_stmt *tables = NULL;
@@ -325,7 +269,7 @@ static sj_status check_attached(const session_copy *copy)
                            "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND"
                            " name = ?1 COLLATE NOCASE",
                            -1, &tables, NULL) != SQLITE_OK) {
-        status = fail_sql(copy, "checking");
+        status = sj_copy_fail(copy, "checking");
     }
     int step = SQLITE_DONE;
     while (status == SJ_OK && (step = sqlite3_step(found)) == SQLITE_ROW) {
@@ -335,7 +279,7 @@ static sj_status check_attached(const session_copy *copy)
         }
     }
     if (status == SJ_OK && step != SQLITE_DONE) {
-        status = fail_sql(copy, "checking");
+        status = sj_copy_fail(copy, "checking");
     }
     sqlite3_finalize(found);
     sqlite3_finalize(tables);
@@ -344,12 +288,12 @@ static sj_status check_attached(const session_copy *copy)
 
 /* Checks all rows of the session before the target is locked, so that other connections do not wait
  * for that. */
-static sj_status check_source(session_copy *copy)
+static sj_status check_source(sj_copy_job *copy)
 {
-    SJ_TRY(run(copy, "begin", "BEGIN"));
+    SJ_TRY(sj_copy_run(copy, "begin", "BEGIN"));
     sj_status status = check_is_new(copy);
     if (status == SJ_OK) {
-        status = read_number(copy, SOURCE_VERSION_SQL, &copy->checked_version);
+        status = sj_copy_number(copy, SOURCE_VERSION_SQL, &copy->checked_version);
     }
     if (status == SJ_OK) {
         status = sj_session_check(copy->target, copy->from, copy->work, copy->error);
@@ -358,18 +302,19 @@ static sj_status check_source(session_copy *copy)
     return status;
 }
 
-static sj_status copy_attached(session_copy *copy)
+static sj_status copy_attached(sj_copy_job *copy)
 {
     SJ_TRY(check_source(copy));
     /* BEGIN IMMEDIATE would lock the source for writing, too. The empty UPDATE locks only the
      * target. */
-    SJ_TRY(run(copy, "begin", "BEGIN; PRAGMA defer_foreign_keys=ON"));
-    sj_status status = run(copy, "begin", "UPDATE main.sessions SET pinned = pinned WHERE 0");
+    SJ_TRY(sj_copy_run(copy, "begin", "BEGIN; PRAGMA defer_foreign_keys=ON"));
+    sj_status status =
+        sj_copy_run(copy, "begin", "UPDATE main.sessions SET pinned = pinned WHERE 0");
     if (status == SJ_OK) {
         status = copy_all(copy);
     }
     if (status == SJ_OK) {
-        status = run(copy, "commit", "COMMIT");
+        status = sj_copy_run(copy, "commit", "COMMIT");
     }
     if (status != SJ_OK) {
         sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
@@ -378,14 +323,14 @@ static sj_status copy_attached(session_copy *copy)
     return status;
 }
 
-static sj_status attach(const session_copy *copy, const char *source_path)
+static sj_status attach(const sj_copy_job *copy, const char *source_path)
 {
     sqlite3 *checked = NULL;
     SJ_TRY(sj_foreign_log_check(source_path, copy->error));
     /* checks that it is a Sojourn database */
     SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error));
     sqlite3_close(checked);
-    SJ_TRY(run_made(copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    SJ_TRY(sj_copy_run_made(copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
     const sj_status status = check_attached(copy);
     if (status != SJ_OK) {
         sqlite3_exec(copy->target, "DETACH source", NULL, NULL, NULL);
@@ -395,9 +340,9 @@ static sj_status attach(const session_copy *copy, const char *source_path)
 
 sj_status sj_session_copy_check(const char *source_path, sqlite3 *target, sj_error *error)
 {
-    const session_copy copy = {.target = target, .error = error};
+    const sj_copy_job copy = {.target = target, .error = error};
     SJ_TRY(attach(&copy, source_path));
-    return run(&copy, "detach", "DETACH source");
+    return sj_copy_run(&copy, "detach", "DETACH source");
 }
 
 /* SQL function block_bytes(storage, data): returns a block's bytes, from the row or from a file. */
@@ -405,7 +350,7 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
 {
     sj_slice bytes;
     sj_error error = {0};
-    const session_copy *copy = sqlite3_user_data(context);
+    const sj_copy_job *copy = sqlite3_user_data(context);
     (void)count;
     sj_progress_step(copy->work);
     const void *data = sqlite3_value_blob(values[1]);
@@ -421,7 +366,7 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
     }
 }
 
-static uint64_t count_blocks(const session_copy *copy)
+static uint64_t count_blocks(const sj_copy_job *copy)
 {
     sqlite3_stmt *row = NULL;
     uint64_t count = 0;
@@ -436,7 +381,7 @@ static uint64_t count_blocks(const session_copy *copy)
     return count;
 }
 
-static sj_status copy_with_files(session_copy *copy)
+static sj_status copy_with_files(sj_copy_job *copy)
 {
     sj_status status = SJ_ENOMEM;
     if (sj_block_files_new(copy->target, "source", &copy->files) == SJ_OK &&
@@ -455,13 +400,13 @@ static sj_status copy_with_files(session_copy *copy)
 }
 
 sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *target,
-                          int64_t *copied_id, sj_error *error)
+                          sj_copied_session *copied, sj_error *error)
 {
-    session_copy copy = {.target = target, .from = session_id, .error = error};
+    sj_copy_job copy = {.target = target, .from = session_id, .error = error};
     SJ_TRY(attach(&copy, source_path));
     const sj_status status = copy_with_files(&copy);
     sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
-    *copied_id = copy.to;
+    *copied = (sj_copied_session){.session_id = copy.to, .is_joined = copy.is_join};
     return status;
 }
 

@@ -250,6 +250,7 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
         SJ_TRY(put_streams(&run));
         SJ_TRY(sj_session_note_missing(sql, state, error));
     }
+    state->row_bytes = totals->bytes;
     state->dirty = false;
     state->write_now = false;
     state->is_rebuild = false;

@@ -75,6 +75,7 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t bl
         if (state->is_rebuild) {
             SJ_TRY(sj_store_put_outline(store, block_id, stream->stream_id, &block.header,
                                         bytes.size, &summary, error));
+            SJ_TRY(sj_store_note_open_calls(store, state, stream->stream_id, &block, error));
         }
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);

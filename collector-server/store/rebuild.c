@@ -61,3 +61,37 @@ sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error)
     }
     return sj_store_commit(store, error);
 }
+
+/* Ends the streams of a session that the device has ended. The blocks that end them count as sent,
+ * as at the end of the session. */
+static sj_status end_streams(sj_store *store, int64_t session_id, sj_error *error)
+{
+    uint8_t uuid[16];
+    uint32_t ended = 0;
+    int64_t has_end = 0;
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_sql_number(store->database, sj_rebuild_has_end_sql, SJ_SQL_INTS(session_id), &has_end,
+                         error));
+    if (has_end == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(get_session(store, session_id, uuid, error));
+    SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
+    SJ_TRY(sj_store_end_streams(store, state, &ended, error));
+    SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
+    SJ_TRY(sj_sql_each(store->database, sj_rebuild_sent_sql, SJ_SQL_INTS(session_id, ended), NULL,
+                       NULL, error));
+    return sj_store_write_session(store, state, error);
+}
+
+sj_status sj_store_rebuild_changed(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    sj_store *store = NULL;
+    SJ_TRY(sj_store_borrow(database, &store, error));
+    sj_status status = sj_store_rebuild_in_batch(store, session_id, error);
+    if (status == SJ_OK) {
+        status = end_streams(store, session_id, error);
+    }
+    sj_store_return(store);
+    return status;
+}

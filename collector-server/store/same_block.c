@@ -5,6 +5,8 @@
  * number, its time, its function (or that it is a LEAVE), and in how its call ended. Numbers
  * include the events that gaps lost. Depths follow from those, and the decoder checks them. Values
  * are not compared. Blocks without events must agree in their stack frames or in their gaps. */
+#include "collector-server/store/same_block.h"
+
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -127,7 +129,7 @@ static bool has_same_gaps(const sj_block *stored, const sj_block *repeat)
     return true;
 }
 
-static bool says_the_same(const sj_block *stored, const sj_block *repeat)
+bool sj_block_covers(const sj_block *stored, const sj_block *repeat)
 {
     if (repeat->header.event_count == 0) {
         return repeat->header.kind == SJ_BLOCK_DEEP_FRAMES ? has_same_frames(stored, repeat)
@@ -171,7 +173,7 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
     if (status != SJ_OK) {
         return sj_fail(error, SJ_EEXIST, "the stored block cannot be decoded");
     }
-    return says_the_same(&stored, &repeat)
+    return sj_block_covers(&stored, &repeat)
                ? SJ_OK
                : sj_fail(error, SJ_EEXIST, "its events are not the stored ones");
 }

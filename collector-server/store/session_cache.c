@@ -74,17 +74,21 @@ static sj_session_state *find_cached(sj_store *store, const sj_session_id *id)
 sj_status sj_store_see_session(sj_store *store, sj_session_state *state, sj_error *error)
 {
     const sj_slice uuid = {.data = state->id.bytes, .size = sizeof(state->id.bytes)};
-    int64_t session_id = 0;
+    int64_t bytes = 0;
     if (!store->in_batch || state->seen_in_batch == store->batch) {
         return SJ_OK;
     }
-    SJ_TRY(SJ_GET(&store->sql, session_is_kept, &session_id, error, .uuid = uuid,
+    SJ_TRY(SJ_GET(&store->sql, session_is_kept, &bytes, error, .uuid = uuid,
                   .session_id = state->session_id));
+    /* another process may have counted the blocks that this state has not written yet */
+    if ((uint64_t)bytes != state->row_bytes && (uint64_t)bytes != state->totals.bytes) {
+        return sj_fail(error, SJ_ENOTFOUND, "another process has changed the session");
+    }
     state->seen_in_batch = store->batch;
     return SJ_OK;
 }
 
-static sj_status forget_removed(sj_store *store, sj_session_state **state, sj_error *error)
+static sj_status forget_outdated(sj_store *store, sj_session_state **state, sj_error *error)
 {
     const sj_status status = sj_store_see_session(store, *state, error);
     if (status != SJ_ENOTFOUND) {
@@ -109,7 +113,7 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
     memcpy(wanted.bytes, id, sizeof(wanted.bytes));
     *state = find_cached(store, &wanted);
     if (*state != NULL) {
-        SJ_TRY(forget_removed(store, state, error));
+        SJ_TRY(forget_outdated(store, state, error));
     }
     if (*state != NULL) {
         (*state)->last_used = ++store->use_count;

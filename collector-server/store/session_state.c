@@ -104,6 +104,7 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id, uin
                                        .lost_events = row.lost_events,
                                        .folded_paths = row.folded_paths,
                                        .folded_calls = row.folded_calls};
+    made->row_bytes = row.bytes;
     made->stored_uncounted_from = row.uncounted_from;
     made->is_quarantined = row.is_quarantined != 0;
     copy_bytes(row.device_uuid, made->owner.device, sizeof(made->owner.device));

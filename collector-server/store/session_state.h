@@ -111,6 +111,7 @@ typedef struct sj_session_state {
     int64_t *uncounted_blocks;
     size_t uncounted_count, uncounted_capacity;
     sj_session_totals totals;
+    uint64_t row_bytes;       /* sessions.stored_bytes, as last read or written here */
     sj_stream_state *streams; /* sorted by number */
     size_t stream_count, stream_capacity;
     sj_module_range *modules; /* sorted by first_function */

@@ -24,7 +24,8 @@ static int note_wal_pages(void *context, sqlite3 *database, const char *name, in
     return SQLITE_OK;
 }
 
-static sj_status open_store(const sj_store_options *options, sj_store **store, sj_error *error)
+/* Makes a store without a connection. */
+static sj_status make_store(const sj_store_options *options, sj_store **store, sj_error *error)
 {
     sj_store *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->path = strdup(options->path)) == NULL ||
@@ -43,35 +44,42 @@ static sj_status open_store(const sj_store_options *options, sj_store **store, s
                                        : DEFAULT_CALLGRAPH_BYTES;
     made->path_budget = options->path_budget != 0 ? options->path_budget : SJ_PATH_BUDGET;
     made->most_paths = options->most_paths != 0 ? options->most_paths : SJ_MOST_PATHS;
-    sj_status status =
-        sj_database_open(options->path, options->create ? SJ_DATABASE_CREATE : SJ_DATABASE_WRITE,
-                         &made->database, error);
-    if (status == SJ_OK && options->create) {
-        sj_database_unpack(made->database);
+    *store = made;
+    return SJ_OK;
+}
+
+/* Prepares the statements and decoders of a store that has a connection. */
+static sj_status prepare_store(sj_store *store, sj_error *error)
+{
+    SJ_TRY(sj_statements_prepare(&store->sql, store->database, error));
+    return sj_block_files_new(store->database, "main", &store->files) == SJ_OK &&
+                   sj_block_files_new(store->database, "main", &store->stack_files) == SJ_OK &&
+                   sj_block_decoder_new(&store->decoder) == SJ_OK &&
+                   sj_block_decoder_new(&store->stack_decoder) == SJ_OK &&
+                   sj_callgraph_new(&store->scratch_graph) == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOMEM, "no memory for decoding blocks");
+}
+
+static sj_status connect_store(sj_store *store, const sj_store_options *options, sj_error *error)
+{
+    SJ_TRY(sj_database_open(options->path, options->create ? SJ_DATABASE_CREATE : SJ_DATABASE_WRITE,
+                            &store->database, error));
+    if (options->create) {
+        sj_database_unpack(store->database);
     }
-    if (status == SJ_OK) {
-        status = sj_statements_prepare(&made->sql, made->database, error);
-    }
-    if (status == SJ_OK &&
-        (sj_block_files_new(made->database, "main", &made->files) != SJ_OK ||
-         sj_block_files_new(made->database, "main", &made->stack_files) != SJ_OK ||
-         sj_block_decoder_new(&made->decoder) != SJ_OK ||
-         sj_block_decoder_new(&made->stack_decoder) != SJ_OK ||
-         sj_callgraph_new(&made->scratch_graph) != SJ_OK)) {
-        status = sj_fail(error, SJ_ENOMEM, "no memory for decoding blocks");
-    }
-    if (status != SJ_OK) {
-        sj_store_close(made);
-        return status;
-    }
-    status = sj_file_watch_check(&made->watch, made->database, made->path, error);
-    if (status != SJ_OK) {
-        sj_store_close(made);
-        return status;
-    }
-    sqlite3_wal_hook(made->database, note_wal_pages, made);
-    made->has_leftovers = made->aggregates_delay_ns != 0;
-    status = made->has_leftovers ? SJ_OK : sj_store_write_all_aggregates(made, error);
+    SJ_TRY(prepare_store(store, error));
+    SJ_TRY(sj_file_watch_check(&store->watch, store->database, store->path, error));
+    sqlite3_wal_hook(store->database, note_wal_pages, store);
+    store->has_leftovers = store->aggregates_delay_ns != 0;
+    return store->has_leftovers ? SJ_OK : sj_store_write_all_aggregates(store, error);
+}
+
+static sj_status open_store(const sj_store_options *options, sj_store **store, sj_error *error)
+{
+    sj_store *made = NULL;
+    SJ_TRY(make_store(options, &made, error));
+    const sj_status status = connect_store(made, options, error);
     if (status != SJ_OK) {
         sj_store_close(made);
         return status;
@@ -97,26 +105,9 @@ static void leave_overwritten(sj_store *store)
     }
 }
 
-void sj_store_close(sj_store *store)
+/* Frees everything but the connection. */
+static void free_store(sj_store *store)
 {
-    if (store == NULL) {
-        return;
-    }
-    if (store->in_batch) {
-        sj_store_rollback(store);
-    } else if (store->session_count > 0 || store->has_leftovers) {
-        sj_error ignored; /* the next writer of the file recomputes the aggregates */
-        (void)!sj_store_write_all_aggregates(store, &ignored);
-    }
-    sj_store_forget_sessions(store, false);
-    sj_statements_finalize(&store->sql);
-    sj_block_files_free(store->files);
-    sj_block_files_free(store->stack_files);
-    leave_overwritten(store);
-    sqlite3_close(store->database);
-    if (store->path != NULL) {
-        sj_log_base_remove(store->path);
-    }
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);
     free(store->united_functions);
@@ -128,6 +119,57 @@ void sj_store_close(sj_store *store)
     free(store->arena.bytes);
     free(store->path);
     free(store);
+}
+
+static void finalize_statements(sj_store *store)
+{
+    sj_store_forget_sessions(store, false);
+    sj_statements_finalize(&store->sql);
+    sj_block_files_free(store->files);
+    sj_block_files_free(store->stack_files);
+}
+
+void sj_store_close(sj_store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    if (store->in_batch) {
+        sj_store_rollback(store);
+    } else if (store->session_count > 0 || store->has_leftovers) {
+        sj_error ignored; /* the next writer of the file recomputes the aggregates */
+        (void)!sj_store_write_all_aggregates(store, &ignored);
+    }
+    finalize_statements(store);
+    leave_overwritten(store);
+    sqlite3_close(store->database);
+    if (store->path != NULL) {
+        sj_log_base_remove(store->path);
+    }
+    free_store(store);
+}
+
+sj_status sj_store_borrow(sqlite3 *database, sj_store **store, sj_error *error)
+{
+    const sj_store_options options = {.path = sqlite3_db_filename(database, "main")};
+    sj_store *made = NULL;
+    SJ_TRY(make_store(&options, &made, error));
+    made->database = database;
+    made->in_batch = true;
+    made->batch = 1;
+    const sj_status status = prepare_store(made, error);
+    if (status != SJ_OK) {
+        sj_store_return(made);
+        return status;
+    }
+    *store = made;
+    return SJ_OK;
+}
+
+void sj_store_return(sj_store *store)
+{
+    finalize_statements(store);
+    free_store(store);
 }
 
 void sj_store_get_counters(const sj_store *store, sj_store_counters *counters)

@@ -79,9 +79,10 @@ struct sj_store {
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
 
-/* Checks, once per batch, that the row of a cached session still exists. Other processes remove
- * sessions between batches, and new sessions reuse row ids. So use the cached state in a batch only
- * after this call succeeded. Returns SJ_ENOTFOUND if the session was removed. */
+/* Checks, once per batch, that the row of a cached session still exists and counts the bytes that
+ * this store knows. Between batches, other processes remove sessions, or join them with parts
+ * from another file, and new sessions reuse row ids. So use the cached state in a batch only after
+ * this call succeeded. Returns SJ_ENOTFOUND if the session was removed or changed. */
 SJ_MUST_CHECK sj_status sj_store_see_session(sj_store *store, sj_session_state *state,
                                              sj_error *error);
 
@@ -324,5 +325,11 @@ SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row
  * It does not protect against forged tables, because a forger's session harms only its own
  * names. */
 void sj_store_digest(uint64_t digest[2], const void *bytes, size_t size);
+
+/* Makes a store on a connection with an open transaction. The store joins this transaction as its
+ * batch, and neither commits it nor rolls it back. sj_store_return frees the store, and leaves the
+ * connection to its owner. Returns SJ_ENOMEM or SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_borrow(sqlite3 *database, sj_store **store, sj_error *error);
+void sj_store_return(sj_store *store);
 
 #endif

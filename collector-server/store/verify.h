@@ -51,4 +51,10 @@ SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj
 SJ_MUST_CHECK sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id,
                                                   sj_error *error);
 
+/* Does what sj_store_rebuild does, on the caller's connection and in its open transaction. Call it
+ * after the session's blocks were changed by SQL. If the session has ended, also ends its streams
+ * as the end of the session does. If an error is returned, roll the transaction back. Blocks. */
+SJ_MUST_CHECK sj_status sj_store_rebuild_changed(sqlite3 *database, int64_t session_id,
+                                                 sj_error *error);
+
 #endif

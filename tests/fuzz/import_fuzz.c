@@ -140,7 +140,7 @@ static void verify(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sqlite3 *database = NULL;
-    int64_t copied = 0;
+    sj_copied_session copied = {0};
     sj_error error = {0};
     if (sound.bytes == NULL) {
         make_sound();

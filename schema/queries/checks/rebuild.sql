@@ -23,3 +23,14 @@ UPDATE sessions SET stored_blocks = 0, stored_bytes = 0, stored_calls = 0, store
     aggregates_valid_before_block = (SELECT min(block_id) FROM streams JOIN blocks USING (stream_id)
     WHERE session_id = %1$lld)
 WHERE session_id = %1$lld
+
+-- name: rebuild_has_end
+-- ?1: session_id
+SELECT sent_calls IS NOT NULL
+FROM sessions
+WHERE session_id = ?1
+
+-- name: rebuild_sent
+-- ?1: session_id, ?2: blocks that the store has added
+UPDATE sessions SET sent_blocks = sent_blocks + ?2
+WHERE session_id = ?1

@@ -70,31 +70,43 @@ WHERE s.session_id = %lld
 
 -- name: session_copy_moved
 CREATE TEMP TABLE moved AS
-SELECT (SELECT coalesce(max(session_id), 0) + 1 FROM main.sessions) AS session_id, (SELECT t.device_id
+-- A session that the target has a part of keeps its id.
+SELECT coalesce((SELECT t.session_id FROM main.sessions AS t WHERE t.uuid = s.uuid),
+    (SELECT coalesce(max(session_id), 0) + 1 FROM main.sessions)) AS session_id, (SELECT t.device_id
     FROM main.devices AS t JOIN source.devices AS d ON d.uuid = t.uuid WHERE d.device_id = s.device_id) AS
-    device_id, (SELECT coalesce(max(thread_id), 0) FROM main.threads) + 1 - coalesce((SELECT min(thread_id)
-    FROM source.threads AS x WHERE x.session_id = s.session_id), 1) AS thread_offset,
-    (SELECT coalesce(max(block_id), 0) FROM main.blocks) + 1 - coalesce((SELECT min(block_id)
+    device_id, (SELECT coalesce(max(block_id), 0) FROM main.blocks) + 1 - coalesce((SELECT min(block_id)
     FROM source.blocks WHERE stream_id IN (SELECT stream_id FROM source.streams AS x
     WHERE x.session_id = s.session_id)), 1) AS block_offset
 FROM source.sessions AS s
 WHERE s.session_id = %lld
 
+-- name: session_copy_threads
+CREATE TEMP TABLE moved_threads (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL);
+INSERT INTO temp.moved_threads
+SELECT x.thread_id, coalesce(t.thread_id, (SELECT coalesce(max(thread_id), 0) FROM main.threads)
+    + sum(t.thread_id IS NULL) OVER (ORDER BY x.thread_id ROWS UNBOUNDED PRECEDING))
+FROM source.threads AS x
+LEFT JOIN main.threads AS t ON t.session_id = (SELECT session_id FROM temp.moved) AND t.number = x.number
+WHERE x.session_id = %lld
+
 -- name: session_copy_streams
 CREATE TEMP TABLE moved_streams (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL CHECK (new_id < 1 << 25));
 INSERT INTO temp.moved_streams
-SELECT stream_id, (SELECT coalesce(max(stream_id), 0) FROM main.streams) + row_number() OVER
-    (ORDER BY stream_id)
-FROM source.streams
-WHERE session_id = %lld
+SELECT x.stream_id, coalesce(t.stream_id, (SELECT coalesce(max(stream_id), 0) FROM main.streams)
+    + sum(t.stream_id IS NULL) OVER (ORDER BY x.stream_id ROWS UNBOUNDED PRECEDING))
+FROM source.streams AS x
+LEFT JOIN main.streams AS t ON t.session_id = (SELECT session_id FROM temp.moved) AND t.number = x.number
+WHERE x.session_id = %lld
 
 -- name: session_copy_reports
 CREATE TEMP TABLE moved_reports (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL);
 INSERT INTO temp.moved_reports
 SELECT report_id, (SELECT coalesce(max(report_id), 0) FROM main.reports) + row_number() OVER
     (ORDER BY report_id)
-FROM source.reports
+FROM source.reports AS r
 WHERE session_id = %lld
+AND NOT EXISTS (SELECT 1 FROM main.reports AS t WHERE t.session_id = (SELECT session_id FROM temp.moved)
+    AND t.number = r.number)
 
 -- name: session_copy_zombies
 -- Adds the session's reports to findings that the target knows, as storing them does.
@@ -105,6 +117,7 @@ SELECT z.fingerprint, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*),
     iif(z.state IN ('resolved', 'reopened'), z.state, 'open'), z.resolved_realtime_ns, z.note, z.class,
     z.selector
 FROM source.zombie_reports AS r
+JOIN temp.moved_reports AS n ON n.old_id = r.report_id
 JOIN source.zombies AS z USING (zombie_id)
 JOIN source.sessions AS s ON s.session_id = r.session_id
 WHERE r.session_id = %lld
@@ -121,11 +134,16 @@ JOIN main.zombies AS t ON t.fingerprint = z.fingerprint
 
 -- name: session_copy_drop
 DROP TABLE IF EXISTS temp.moved;
+DROP TABLE IF EXISTS temp.moved_threads;
 DROP TABLE IF EXISTS temp.moved_streams;
 DROP TABLE IF EXISTS temp.moved_modules;
 DROP TABLE IF EXISTS temp.moved_plans;
 DROP TABLE IF EXISTS temp.moved_reports;
 DROP TABLE IF EXISTS temp.moved_zombies;
+DROP TABLE IF EXISTS temp.joined_blocks;
+DROP TABLE IF EXISTS temp.replaced_blocks;
+DROP TABLE IF EXISTS temp.wrong_ends;
+DROP TABLE IF EXISTS temp.new_filtered;
 DROP TABLE IF EXISTS temp.wanted
 
 -- name: session_copy_tables
@@ -137,22 +155,10 @@ FROM main.sqlite_schema AS t
 WHERE t.type = 'table'
 AND EXISTS (SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = t.name)
 AND owner IS NOT NULL
-ORDER BY CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END
+ORDER BY CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END, t.name
 
 -- name: session_copy_columns
 -- bind: table text
 -- row: name text, is_only_key
 SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM pragma_table_info(:table)) = 1
 FROM pragma_table_info(:table)
-
--- name: session_copy_lacking
--- The number of the session's blocks that the target lacks, although it has the session. ?1 is the session in
--- the source.
-SELECT count(*)
-FROM source.sessions AS s
-JOIN source.streams AS x ON x.session_id = s.session_id
-JOIN source.blocks AS b ON b.stream_id = x.stream_id
-WHERE s.session_id = ?1
-AND NOT EXISTS (SELECT 1 FROM main.sessions AS t JOIN main.streams AS y ON y.session_id = t.session_id
-    JOIN main.blocks AS c ON c.stream_id = y.stream_id WHERE t.uuid = s.uuid AND y.number = x.number
-    AND c.kind = b.kind AND c.first_event = b.first_event AND c.event_count = b.event_count)

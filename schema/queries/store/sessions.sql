@@ -43,8 +43,9 @@ LIMIT 1
 
 -- name: session_is_kept
 -- bind: uuid blob
--- row: session_id
-SELECT session_id
+-- row: stored_bytes
+-- Selects nothing if the session was removed.
+SELECT stored_bytes
 FROM sessions
 WHERE uuid = :uuid
 AND session_id = :session_id

@@ -99,6 +99,17 @@ equal "sessions of bench" "plain|trace|3 profiled|profile|2" \
 equal "runs that are reported" "3 runs -> bench.db, name plain" "$(head -n 1 bench.txt)"
 grep -qx out bench.txt && fail "bench shows what the program prints"
 "$sojourn" diff name:plain name:profiled bench.db >out.txt 2>&1 || fail "diff of bench: $(cat out.txt)"
+# two commands that write one file do not mix their output
+printf half >calls.txt.unfinished
+exec 9<calls.txt.unfinished
+flock -n 9 || fail "no lock"
+says 1 2 "cannot write calls.txt.unfinished: another command is writing it" "$sojourn" export --session 1 --format folded -o calls.txt bench.db
+[ "$(cat calls.txt.unfinished)" = half ] || fail "the unfinished file was changed"
+[ ! -e calls.txt ] || fail "a refused export made a file"
+exec 9<&-
+"$sojourn" export --session 1 --format folded -o calls.txt bench.db >out.txt 2>error.txt || fail "export: $(cat error.txt)"
+[ -s calls.txt ] && [ ! -e calls.txt.unfinished ] || fail "the export is not finished"
+
 "$sojourn" bench -n 2 -o failing.db -- sh -c 'exit 7' >out.txt 2>error.txt
 equal "bench of what fails" 7 "$?"
 equal "runs of what fails" 1 "$(query failing.db "SELECT count(*) FROM sessions")"

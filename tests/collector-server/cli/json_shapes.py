@@ -98,8 +98,9 @@ def changing_commands_report_the_change(sojourn, shapes, database, program):
     other = sojourn.path("other.db")
     check(run("symbols", "add", program, "-d", database)[0]["named"] >= 0, "symbols")
     check(run("session", "tag", "1", "build=7", "-d", database) == [{"action": "tag", "session_id": 1}], "tag")
-    check([(row["action"], row["imported_from"]) for row in run("session", "import", database, "-d", other)]
-          == [("import", 1), ("import", 2)], "import")
+    check([(row["action"], row["imported_from"], row["joined"])
+           for row in run("session", "import", database, "-d", other)]
+          == [("import", 1, False), ("import", 2, False)], "import")
     stacks = sojourn.path("stacks.folded")
     with open(stacks, "w", encoding="utf-8") as file:
         file.write("main;work 3\n")

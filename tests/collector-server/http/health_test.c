@@ -14,18 +14,19 @@
 
 #include <cmocka.h>
 
-static bool frames_are_refused;
+static sj_status frames_status; /* SJ_OK, or why frames are refused */
 
 static sj_status check_frames(void *context, sj_error *error)
 {
     (void)context;
-    return frames_are_refused ? sj_fail(error, SJ_EAGAIN, "the store is full") : SJ_OK;
+    return frames_status != SJ_OK ? sj_fail(error, frames_status, "the store is full") : SJ_OK;
 }
 
 /* Strangers read the same by status, but never the reason, which may name a file. */
 static void check_what_strangers_read(const sj_http *server)
 {
     char request[128];
+    const bool frames_are_refused = frames_status != SJ_OK;
     const int size =
         snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
                  client_port(server));
@@ -45,9 +46,12 @@ static void health_fails_with_the_reason_while_frames_are_refused(void **state)
     snprintf(path, sizeof(path), "http_health_test.%d.db", (int)getpid());
     sqlite3 *database = fixture_create(path, 1);
     const sj_http_options options = {.database_path = path, .check = check_frames};
+    static const sj_status statuses[] = {SJ_OK,       SJ_EAGAIN, SJ_OK, SJ_EIO,
+                                         SJ_ECORRUPT, SJ_EFULL,  SJ_OK};
     assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
-    for (int i = 0; i < 3; ++i) {
-        frames_are_refused = i == 1;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); ++i) {
+        frames_status = statuses[i];
+        const bool frames_are_refused = frames_status != SJ_OK;
         json_t *body = client_json(server, "/healthz", frames_are_refused ? 503 : 200);
         char *text = json_dumps(body, 0);
         assert_non_null(strstr(text, frames_are_refused ? "the store is full" : "ok"));

@@ -61,7 +61,7 @@ static sj_status import(const char *from, sj_error *error)
 {
     char path[128];
     sqlite3 *target = NULL;
-    int64_t copied = 0;
+    sj_copied_session copied = {0};
     snprintf(path, sizeof(path), "%s.target", from);
     lab_file_remove(path);
     assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, error), SJ_OK);
@@ -177,7 +177,7 @@ static void a_source_is_checked_before_the_target_is_locked(void **state)
     char path[128];
     sqlite3 *target = NULL;
     sqlite3 *writer = NULL;
-    int64_t copied = 0;
+    sj_copied_session copied = {0};
     snprintf(path, sizeof(path), "%s.target", lab->path);
     lab_file_remove(path);
     assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, &lab->error), SJ_OK);
@@ -193,37 +193,12 @@ static void a_source_is_checked_before_the_target_is_locked(void **state)
 }
 
 /* Streams with distant numbers do not use up the numbers of calls. */
-/* Two collectors that store a part each have one session with different blocks. */
-static void the_second_part_of_a_session_is_refused(void **state)
-{
-    lab_file *lab = *state;
-    char path[128];
-    sqlite3 *target = NULL;
-    int64_t copied = 0;
-    snprintf(path, sizeof(path), "%s.target", lab->path);
-    lab_file_remove(path);
-    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, &lab->error), SJ_OK);
-    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_OK);
-    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_EEXIST);
-    run_sql(path, "DELETE FROM blocks WHERE block_id = (SELECT max(block_id) FROM blocks)");
-    const int blocks = count_rows(target, "blocks");
-    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_EUNSUPPORTED);
-    assert_non_null(strstr(lab->error.text, "without 1 block of the file"));
-    assert_int_equal(count_rows(target, "blocks"), blocks);
-    /* the file lacks the block that the target has */
-    sqlite3_close(target);
-    assert_int_equal(sj_database_open(lab->path, SJ_DATABASE_WRITE, &target, &lab->error), SJ_OK);
-    assert_int_equal(sj_session_copy(path, 1, target, &copied, &lab->error), SJ_EEXIST);
-    sqlite3_close(target);
-    lab_file_remove(path);
-}
-
 static void streams_get_the_next_numbers(void **state)
 {
     lab_file *lab = *state;
     char path[128];
     sqlite3 *target = NULL;
-    int64_t copied = 0;
+    sj_copied_session copied = {0};
     run_sql(lab->path, "PRAGMA foreign_keys = OFF;"
                        "UPDATE streams SET stream_id = 30000000;"
                        "UPDATE blocks SET stream_id = 30000000;"
@@ -287,7 +262,7 @@ static void findings_of_freed_memory_come_along(void **state)
     lab_file *lab = *state;
     char path[128];
     sqlite3 *target = NULL;
-    int64_t copied = 0;
+    sj_copied_session copied = {0};
     put_finding(lab->path);
     snprintf(path, sizeof(path), "%s.target", lab->path);
     lab_file_remove(path);
@@ -404,8 +379,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(the_second_part_of_a_session_is_refused, set_up,
-                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(findings_of_freed_memory_come_along, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_false_module_is_not_used_as_the_program, set_up,

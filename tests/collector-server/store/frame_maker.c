@@ -76,6 +76,11 @@ static char *make_name(frame_maker *maker, const char *name)
     return maker->name;
 }
 
+static uint32_t stream_of(const frame_maker *maker)
+{
+    return maker->stream != 0 ? maker->stream : 1;
+}
+
 sj_slice frame_maker_hello(frame_maker *maker)
 {
     uint8_t device[16] = {0xd0, maker->session_tag};
@@ -163,17 +168,17 @@ sj_slice frame_maker_module(frame_maker *maker)
 sj_slice frame_maker_thread(frame_maker *maker)
 {
     uint8_t id[16];
-    uint32_t streams[] = {1};
+    uint32_t streams[] = {stream_of(maker)};
     Sojourn__Thread thread = SOJOURN__THREAD__INIT;
     thread.session_id = session_id(maker, id);
     thread.process = 1;
-    thread.thread = 1;
-    thread.tid = 4711;
+    thread.thread = stream_of(maker);
+    thread.tid = 4710 + stream_of(maker);
     thread.name = make_name(maker, "main");
     thread.started_ticks = FRAME_MAKER_STARTED_TICKS;
     thread.stream = streams;
     thread.n_stream = 1;
-    thread.is_main = true;
+    thread.is_main = stream_of(maker) == 1;
     return wrap_message(maker, SJ_FRAME_THREAD, &thread, (sj_slice){0});
 }
 
@@ -218,6 +223,7 @@ sj_slice frame_maker_end(frame_maker *maker)
     end.how = (char *)(uintptr_t) "completed";
     end.ended_ticks = maker->ticks;
     end.calls = maker->next_call;
+    end.blocks = maker->blocks;
     return wrap_message(maker, SJ_FRAME_SESSION_END, &end, (sj_slice){0});
 }
 
@@ -227,7 +233,7 @@ sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_call
     Sojourn__Gap gap = SOJOURN__GAP__INIT;
     gap.session_id = session_id(maker, id);
     gap.gap = number;
-    gap.stream = 1;
+    gap.stream = stream_of(maker);
     gap.reason = SJ_GAP_RING_FULL;
     gap.calls = lost_calls;
     gap.start_ticks = gap.end_ticks = maker->ticks;
@@ -326,7 +332,7 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.header.flags = (uint8_t)flags;
     memset(input.header.session.bytes, maker->session_tag, 16);
     number_id(maker, input.header.session.bytes);
-    input.header.stream = 1;
+    input.header.stream = stream_of(maker);
     input.header.first_event = maker->next_event;
     input.header.first_call = maker->next_call;
     input.header.event_count = event_count;
@@ -359,7 +365,7 @@ sj_slice frame_maker_deep_frames(frame_maker *maker)
     input.header.kind = SJ_BLOCK_DEEP_FRAMES;
     memset(input.header.session.bytes, maker->session_tag, 16);
     number_id(maker, input.header.session.bytes);
-    input.header.stream = 1;
+    input.header.stream = stream_of(maker);
     input.header.first_event = ++maker->deep_blocks;
     input.header.open_depth = maker->depth;
     input.header.end_depth = maker->depth;

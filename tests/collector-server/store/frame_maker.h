@@ -29,6 +29,8 @@ typedef struct frame_maker {
     uint32_t gap_before;   /* the events are lost before this event instead; 0: not used */
     uint32_t children[64]; /* calls made so far by each open call */
     uint32_t roots;
+    uint32_t stream; /* number of the stream and of its thread; 0: 1 */
+    uint64_t blocks; /* blocks that the end of the session names */
     /* One open stack, which continues from block to block. */
     sj_stack_frame stack[64];
     uint32_t depth;
@@ -63,7 +65,7 @@ sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_call
 /* Returns a block of the calls that are open now. The next block of events refers to it. */
 sj_slice frame_maker_deep_frames(frame_maker *maker);
 
-/* Returns the next `event_count` events of stream 1, nested up to 8 deep. The block also reports
+/* Returns the next `event_count` events of the stream, nested up to 8 deep. The block also reports
  * the maker's `lost_calls`, of two events each. */
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
 
