@@ -8,8 +8,6 @@ import re
 import reach
 
 MOST_LINES = 3
-# Folders whose statements have not moved yet.
-PENDING = ("collector-server/forward/",)
 STATEMENT = re.compile(r"[\s,(;%s]*(?:SELECT|WITH|INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ATTACH|FROM|WHERE|AND|"
                        r"JOIN|(?:LEFT|CROSS) JOIN|UNION|ORDER BY|GROUP BY)\b")
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
