@@ -36,24 +36,23 @@ static sj_status fail_sql(sqlite3 *database, sj_error *error)
                    sqlite3_errmsg(database));
 }
 
+static sj_status read_owed(void *context, sqlite3_stmt *row)
+{
+    command_batch *batch = context;
+    const sj_owed_commands_row read = sj_read_owed_commands(row);
+    owed_command *owed = &batch->owed[batch->count++];
+    owed->command_id = read.command_id;
+    owed->at_ns = read.at;
+    snprintf(owed->content, sizeof(owed->content), "%s", read.content);
+    return SJ_OK;
+}
+
 static sj_status list_owed(const sj_forward_way *way, command_batch *batch, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(way->reader, sj_owed_commands_sql, -1, &row, NULL);
+    const sj_owed_commands_binds values = {.target = way->name, .most = BATCH};
     batch->count = 0;
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(row, 1, way->name, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 2, BATCH);
-        while ((result = sqlite3_step(row)) == SQLITE_ROW && batch->count < BATCH) {
-            owed_command *owed = &batch->owed[batch->count++];
-            owed->command_id = sqlite3_column_int64(row, 0);
-            owed->at_ns = sqlite3_column_int64(row, 2);
-            snprintf(owed->content, sizeof(owed->content), "%s",
-                     (const char *)sqlite3_column_text(row, 1));
-        }
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail_sql(way->reader, error);
+    return sj_sql_each(way->reader, sj_owed_commands_sql, sj_bind_owed_commands(&values), read_owed,
+                       batch, error);
 }
 
 /* Reads the rows of the batch. Commands beyond its months are left for the next batch. */

@@ -289,7 +289,7 @@ def check_statements(_build):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 texts[name] = file.read()
     fail([problem for name, text in texts.items()
-          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
+          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts) + statements.loop_problems(texts))
 
 
 def check_machines(_build, root=ROOT):
