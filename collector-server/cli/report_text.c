@@ -643,8 +643,8 @@ static void json_left_alone(FILE *file, const sj_registry_counters *registry)
         sj_json_text(file, registry->plan_failure);
     }
     if (registry->unjoined != 0) {
-        json_number(file, "unjoined_processes", registry->unjoined);
-        fputs(",\n  \"unjoined_process\": ", file);
+        json_number(file, "processes_not_recorded", registry->unjoined);
+        fputs(",\n  \"process_not_recorded\": ", file);
         sj_json_text(file, registry->first_unjoined);
     }
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 #define HASH_FACTOR UINT64_C(0x100000001b3)
@@ -68,36 +67,6 @@ sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t 
     line[count] = '\0';
     *size = count;
     return SJ_OK;
-}
-
-sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes, size_t *size)
-{
-    size_t capacity = sizeof(source->bytes);
-    size_t count = 0;
-    uint8_t *made = malloc(capacity);
-    while (made != NULL && sj_source_peek(source) != SJ_SOURCE_END) {
-        const size_t more = source->size - source->at;
-        if (more > most - count) {
-            free(made);
-            return sj_source_fail(source, SJ_ELIMIT, sj_source_offset(source),
-                                  "the file is larger than %zu MB", most >> 20);
-        }
-        if (more > capacity - count) {
-            capacity *= 2;
-            uint8_t *larger = realloc(made, capacity);
-            if (larger == NULL) {
-                free(made);
-                return SJ_ENOMEM;
-            }
-            made = larger;
-        }
-        memcpy(made + count, source->bytes + source->at, more);
-        count += more;
-        source->at = source->size;
-    }
-    *bytes = made;
-    *size = count;
-    return made != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
 sj_status sj_source_end(sj_source *source, const char *format, sj_session_id *session)

@@ -55,11 +55,6 @@ sj_slice sj_source_head(sj_source *source);
 SJ_MUST_CHECK sj_status sj_source_line(sj_source *source, char *line, size_t capacity, size_t *size,
                                        bool *is_line);
 
-/* Reads the rest of the file into memory, which the caller frees. Returns SJ_ELIMIT if it is larger
- * than `most` bytes, or SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_source_rest(sj_source *source, size_t most, uint8_t **bytes,
-                                       size_t *size);
-
 /* Reads to the end of the file. Sets a session id that depends on all bytes of the file and on
  * `format`. Returns SJ_EIO if the file could not be read. */
 SJ_MUST_CHECK sj_status sj_source_end(sj_source *source, const char *format,
