@@ -39,7 +39,7 @@ static void json_left_alone(FILE *file, const sj_registry_counters *registry)
         sj_json_text(file, registry->plan_failure);
     }
     if (registry->unjoined != 0) {
-        json_number(file, "unjoined_processes", registry->unjoined);
+        json_number(file, "processes_not_recorded", registry->unjoined);
         fputs(",\n  \"unjoined_process\": ", file);
         sj_json_text(file, registry->first_unjoined);
     }

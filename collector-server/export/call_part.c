@@ -29,12 +29,19 @@ sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_part *part, cons
     return SJ_OK;
 }
 
-void sj_call_part_bind_tree(const sj_call_part *part, sqlite3_stmt *statement)
+sj_sql_binds sj_call_part_tree_binds(const sj_call_part *part)
 {
-    sqlite3_bind_int64(statement, 1, part->session_id);
-    (void)sqlite3_bind_text(statement, 2, part->selection, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(statement, 3, part->functions, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 4, part->levels);
+    static const sj_sql_field fields[] = {{SJ_BIND_INT, offsetof(sj_call_part, session_id)},
+                                          {SJ_BIND_TEXT, offsetof(sj_call_part, selection)},
+                                          {SJ_BIND_TEXT, offsetof(sj_call_part, functions)},
+                                          {SJ_BIND_INT, offsetof(sj_call_part, levels)}};
+    return (sj_sql_binds){fields, sizeof(fields) / sizeof(fields[0]), part};
+}
+
+static sj_status add_function(void *functions, sqlite3_stmt *row)
+{
+    return sj_hash_map_put(
+        functions, &(sj_hash_entry){.key = (uint64_t)sqlite3_column_int64(row, 0), .sub = 1});
 }
 
 sj_status sj_call_filter_open(sj_call_filter *filter, sqlite3 *database, const sj_call_part *part)
@@ -46,20 +53,10 @@ sj_status sj_call_filter_open(sj_call_filter *filter, sqlite3 *database, const s
     if (part->functions == NULL) {
         return SJ_OK;
     }
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, "SELECT DISTINCT value FROM json_each(?1)", -1, &row, NULL) !=
-        SQLITE_OK) {
-        return SJ_EIO;
-    }
-    (void)sqlite3_bind_text(row, 1, part->functions, -1, SQLITE_STATIC);
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        status = sj_hash_map_put(
-            &filter->functions,
-            &(sj_hash_entry){.key = (uint64_t)sqlite3_column_int64(row, 0), .sub = 1});
-    }
-    sqlite3_finalize(row);
-    return status;
+    static const sj_sql_field fields[] = {{SJ_BIND_TEXT, offsetof(sj_call_part, functions)}};
+    sj_error ignored;
+    return sj_sql_each(database, "SELECT DISTINCT value FROM json_each(?1)",
+                       (sj_sql_binds){fields, 1, part}, add_function, &filter->functions, &ignored);
 }
 
 void sj_call_filter_close(sj_call_filter *filter)

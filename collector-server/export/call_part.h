@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_PART_H
 
+#include "collector-server/store/sql.h"
 #include "proto/base/hash_map.h"
 #include "proto/base/status.h"
 
@@ -35,9 +36,9 @@ SJ_MUST_CHECK sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_pa
                                              const char *columns, const char *joins,
                                              const char *condition, sqlite3_stmt **statement);
 
-/* Binds session, selection, functions and levels to ?1 to ?4 of a statement that reads
- * call_tree(?1, ?2, ?3). */
-void sj_call_part_bind_tree(const sj_call_part *part, sqlite3_stmt *statement);
+/* Returns session, selection, functions and levels as ?1 to ?4 of a statement that reads
+ * call_tree(?1, ?2, ?3). They borrow the part. */
+sj_sql_binds sj_call_part_tree_binds(const sj_call_part *part);
 
 /* Decides which calls belong to the part, by functions and levels. */
 typedef struct sj_call_filter {
@@ -49,7 +50,7 @@ typedef struct sj_call_filter {
     int64_t root_depth; /* depth of the outermost written call; -1: none is open */
 } sj_call_filter;
 
-/* Initializes a filter. Close the filter even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
+/* Initializes a filter. Close the filter even if this fails. Fails as sj_sql_each. */
 SJ_MUST_CHECK sj_status sj_call_filter_open(sj_call_filter *filter, sqlite3 *database,
                                             const sj_call_part *part);
 void sj_call_filter_close(sj_call_filter *filter);

@@ -12,6 +12,11 @@ typedef struct name_stack {
     size_t depth, capacity;
 } name_stack;
 
+typedef struct folded_writer {
+    name_stack stack;
+    FILE *output;
+} folded_writer;
+
 static char *dup_plain_name(const char *name)
 {
     char *copy = strdup(name != NULL ? name : "(unknown function)");
@@ -36,40 +41,35 @@ static sj_status push_name(name_stack *stack, const char *name)
     return stack->names[stack->depth++] != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
+/* Writes a line for one call path. Its row comes after the row of its caller. */
+static sj_status write_path(void *context, sqlite3_stmt *row)
+{
+    folded_writer *writer = context;
+    const int64_t self_ns = sqlite3_column_int64(row, 2);
+    cut_stack(&writer->stack, (size_t)sqlite3_column_int64(row, 0));
+    SJ_TRY(push_name(&writer->stack, (const char *)sqlite3_column_text(row, 1)));
+    for (size_t i = 0; self_ns > 0 && i < writer->stack.depth; ++i) {
+        fprintf(writer->output, "%s%c", writer->stack.names[i],
+                i + 1 < writer->stack.depth ? ';' : ' ');
+    }
+    if (self_ns > 0) {
+        fprintf(writer->output, "%lld\n", (long long)self_ns);
+    }
+    return SJ_OK;
+}
+
 static sj_status write_folded(sqlite3 *database, const sj_call_part *part, FILE *output,
                               sj_error *error)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT depth, name, self_ns FROM call_tree(?1, ?2, ?3) "
-                           "WHERE ?4 = 0 OR depth < ?4",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
-    }
-    sj_call_part_bind_tree(part, row);
-    name_stack stack = {0};
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        cut_stack(&stack, (size_t)sqlite3_column_int64(row, 0));
-        status = push_name(&stack, (const char *)sqlite3_column_text(row, 1));
-        for (size_t i = 0; status == SJ_OK && sqlite3_column_int64(row, 2) > 0 && i < stack.depth;
-             ++i) {
-            fprintf(output, "%s%c", stack.names[i], i + 1 < stack.depth ? ';' : ' ');
-        }
-        if (sqlite3_column_int64(row, 2) > 0) {
-            fprintf(output, "%lld\n", (long long)sqlite3_column_int64(row, 2));
-        }
-    }
-    if (status != SJ_OK) {
-        (void)sj_fail(error, status, "no memory for the names of a call path");
-    } else if (result != SQLITE_DONE) {
-        status = sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_finalize(row);
-    cut_stack(&stack, 0);
-    free(stack.names);
-    return status;
+    folded_writer writer = {.output = output};
+    const sj_status status = sj_sql_each(database,
+                                         "SELECT depth, name, self_ns FROM call_tree(?1, ?2, ?3) "
+                                         "WHERE ?4 = 0 OR depth < ?4",
+                                         sj_call_part_tree_binds(part), write_path, &writer, error);
+    cut_stack(&writer.stack, 0);
+    free(writer.stack.names);
+    return status == SJ_ENOMEM ? sj_fail(error, status, "no memory for the names of a call path")
+                               : status;
 }
 
 const sj_exporter sj_exporter_folded = {

@@ -138,8 +138,9 @@ static sj_status write_sample(profile_writer *writer, sqlite3_stmt *row, size_t 
     return sj_message_stream_part(&writer->stream, &part.base);
 }
 
-static sj_status write_path(profile_writer *writer, sqlite3_stmt *row)
+static sj_status write_path(void *context, sqlite3_stmt *row)
 {
+    profile_writer *writer = context;
     const size_t depth = (size_t)sqlite3_column_int64(row, COLUMN_DEPTH);
     const uint64_t id = (uint64_t)sqlite3_column_int64(row, COLUMN_FUNCTION);
     SJ_TRY(
@@ -155,28 +156,14 @@ static sj_status write_path(profile_writer *writer, sqlite3_stmt *row)
 static sj_status write_paths(sqlite3 *database, const sj_call_part *part, profile_writer *writer,
                              sj_error *error)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(
-            database,
-            "SELECT t.depth, t.function_id, t.name, t.calls, t.self_ns, l.file, l.line, f.symbol "
-            "FROM call_tree(?1, ?2, ?3) AS t LEFT JOIN functions AS f USING (function_id) "
-            "LEFT JOIN function_lines AS l USING (function_id) WHERE ?4 = 0 OR t.depth < ?4",
-            -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
-    }
-    sj_call_part_bind_tree(part, row);
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = write_path(writer, row);
-    }
-    if (status != SJ_OK) {
-        (void)sj_fail(error, status, "no memory for the names of a call path");
-    } else if (result != SQLITE_DONE) {
-        status = sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_finalize(row);
-    return status;
+    const sj_status status = sj_sql_each(
+        database,
+        "SELECT t.depth, t.function_id, t.name, t.calls, t.self_ns, l.file, l.line, f.symbol "
+        "FROM call_tree(?1, ?2, ?3) AS t LEFT JOIN functions AS f USING (function_id) "
+        "LEFT JOIN function_lines AS l USING (function_id) WHERE ?4 = 0 OR t.depth < ?4",
+        sj_call_part_tree_binds(part), write_path, writer, error);
+    return status == SJ_ENOMEM ? sj_fail(error, status, "no memory for the names of a call path")
+                               : status;
 }
 
 static sj_status write_pprof(sqlite3 *database, const sj_call_part *part, FILE *output,

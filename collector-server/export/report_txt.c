@@ -28,35 +28,31 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output,
     return SJ_OK;
 }
 
+static const char *const titles[] = {"calls",   "total_ns", "self_ns",       "min_ns", "max_ns",
+                                     "mean_ns", "p50_ns",   "p95_ns",        "p99_ns", "untrusted",
+                                     "untimed", "error_ns", "self_estimate", "open"};
+enum { NUMBERS = sizeof(titles) / sizeof(titles[0]) };
+
+static sj_status write_function(void *output, sqlite3_stmt *row)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        fprintf(output, "%14" PRId64 " ", (int64_t)sqlite3_column_int64(row, i));
+    }
+    fprintf(output, "%s\n", (const char *)sqlite3_column_text(row, NUMBERS));
+    return SJ_OK;
+}
+
 static sj_status write_report(sqlite3 *database, const sj_call_part *part, FILE *output,
                               sj_error *error)
 {
-    static const char *const titles[] = {
-        "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",       "p50_ns",
-        "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate", "open"};
-    enum { NUMBERS = sizeof(titles) / sizeof(titles[0]) };
-    sqlite3_stmt *row = NULL;
-    int result;
     SJ_TRY(write_head(database, part->session_id, output, error));
-    if (sqlite3_prepare_v2(database, sj_report_txt_sql, -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, part->session_id);
     fputc('\n', output);
     for (int i = 0; i < NUMBERS; i++) {
         fprintf(output, "%14s ", titles[i]);
     }
     fprintf(output, "function\n");
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        for (int i = 0; i < NUMBERS; i++) {
-            fprintf(output, "%14" PRId64 " ", (int64_t)sqlite3_column_int64(row, i));
-        }
-        fprintf(output, "%s\n", (const char *)sqlite3_column_text(row, NUMBERS));
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE
-               ? SJ_OK
-               : sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
+    return sj_sql_each(database, sj_report_txt_sql, SJ_SQL_INTS(part->session_id), write_function,
+                       output, error);
 }
 
 const sj_exporter sj_exporter_report_txt = {

@@ -14,22 +14,19 @@
 
 enum { DIGEST_BYTES = 16, DIGEST_TEXT_BYTES = 2 * DIGEST_BYTES + 1 };
 
+static sj_status add_rule(void *rules, sqlite3_stmt *row)
+{
+    json_t *policy = json_loads((const char *)sqlite3_column_text(row, 2), 0, NULL);
+    json_array_append_new(
+        rules, json_pack("{sI ss so*}", "rule", (json_int_t)sqlite3_column_int64(row, 0), "app",
+                         (const char *)sqlite3_column_text(row, 1), "policy", policy));
+    return SJ_OK;
+}
+
 static sj_status read_rules(sj_fleet *fleet, int64_t device_id, json_t *rules, sj_error *error)
 {
-    sqlite3_stmt *statement;
-    int result;
-    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_policies_rules_sql, &statement, error));
-    sqlite3_bind_int64(statement, 1, device_id);
-    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-        json_t *policy = json_loads((const char *)sqlite3_column_text(statement, 2), 0, NULL);
-        json_array_append_new(
-            rules,
-            json_pack("{sI ss so*}", "rule", (json_int_t)sqlite3_column_int64(statement, 0), "app",
-                      (const char *)sqlite3_column_text(statement, 1), "policy", policy));
-    }
-    const sj_status status = result == SQLITE_DONE ? SJ_OK : sj_fleet_failed(fleet, error);
-    sqlite3_finalize(statement);
-    return status;
+    return sj_sql_each(fleet->database, sj_fleet_policies_rules_sql, SJ_SQL_INTS(device_id),
+                       add_rule, rules, error);
 }
 
 /* Writes the digest of a list of rules in hexadecimal digits. Writes "" if the list is empty. */

@@ -9,6 +9,8 @@
 #include "collector-server/query/session_set.h"
 #include "collector-server/store/database.h"
 
+#include "schema/queries/forward/mirror.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,33 +99,14 @@ static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
     snprintf(sql, sizeof(sql), "SELECT session, toString(version) AS version FROM sessions%s",
              mirror->newest);
     SJ_TRY(sj_cluster_ask_into(mirror->target, sql, &limits, mirror->database, &is_cut, error));
-    return run(mirror,
-               "DELETE FROM temp.changed; DELETE FROM temp.gone; DELETE FROM temp.answer_size;"
-               "INSERT INTO temp.answer_size SELECT count(*) FROM temp.answer;"
-               "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
-               " LEFT JOIN temp.mirrored AS m ON m.session = a.session"
-               " WHERE m.version IS NOT a.version;"
-               "INSERT INTO temp.gone SELECT session_id, lower(hex(uuid)) AS session FROM sessions"
-               " WHERE session IN (SELECT session FROM temp.changed)"
-               " OR session NOT IN (SELECT session FROM temp.answer);",
-               error);
+    return run(mirror, sj_list_changes_sql, error);
 }
 
 /* Removes the sessions in temp.gone and everything that belongs to them. No other session uses
  * their modules. */
 static sj_status forget_gone(sj_cluster_mirror *mirror, sj_error *error)
 {
-    return run(
-        mirror,
-        "DELETE FROM temp.modules_gone;"
-        "INSERT INTO temp.modules_gone SELECT module_id FROM session_modules"
-        " WHERE number > 0 AND session_id IN (SELECT session_id FROM temp.gone);"
-        "DELETE FROM sessions WHERE session_id IN (SELECT session_id FROM temp.gone);"
-        "DELETE FROM functions WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
-        "DELETE FROM hook_plans WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
-        "DELETE FROM modules WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
-        "DELETE FROM temp.mirrored WHERE session IN (SELECT session FROM temp.gone);",
-        error);
+    return run(mirror, sj_forget_gone_sql, error);
 }
 
 /* Writes the next sessions to read to `*list`, as "'uuid','uuid'". Release with sqlite3_free.
@@ -394,13 +377,7 @@ static sj_status open_parts(sj_cluster_mirror *mirror, const sj_forward_options 
     SJ_TRY(sj_forward_clickhouse.open(cluster, &mirror->target, error));
     SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
     SJ_TRY(sj_database_open(path, SJ_DATABASE_CREATE, &mirror->database, error));
-    SJ_TRY(run(mirror,
-               "CREATE TEMP TABLE mirrored(session TEXT PRIMARY KEY, version TEXT);"
-               "CREATE TEMP TABLE changed(session TEXT PRIMARY KEY, version TEXT, taken INTEGER);"
-               "CREATE TEMP TABLE answer_size(sessions INTEGER);"
-               "CREATE TEMP TABLE gone(session_id INTEGER PRIMARY KEY, session TEXT);"
-               "CREATE TEMP TABLE modules_gone(module_id INTEGER PRIMARY KEY)",
-               error));
+    SJ_TRY(run(mirror, sj_create_mirror_sql, error));
     return sj_cluster_mirror_refresh(mirror, error);
 }
 

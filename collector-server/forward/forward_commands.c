@@ -9,20 +9,13 @@
 #include "collector-server/forward/forward_months.h"
 #include "collector-server/store/database.h"
 
+#include "schema/queries/forward/commands.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 500, CONTENT_BYTES = 160 };
-
-static const char owed_sql[] =
-    "SELECT command_id, content, at FROM (SELECT c.command_id, printf('%s %d %d %d %d', c.state,"
-    " coalesce(c.sent_realtime_ns, 0), coalesce(c.finished_realtime_ns, 0), length(c.arguments),"
-    " length(c.result)) AS content, f.content AS given, c.created_realtime_ns AS at FROM commands"
-    " AS c LEFT JOIN forwarded_commands AS f ON f.target = ?1 AND f.command_id = c.command_id)"
-    " WHERE content IS NOT given UNION ALL SELECT f.command_id, '', 0 FROM forwarded_commands AS f"
-    " WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS (SELECT 1 FROM commands AS c"
-    " WHERE c.command_id = f.command_id) LIMIT ?2";
 
 typedef struct owed_command {
     int64_t command_id;
@@ -43,24 +36,23 @@ static sj_status fail_sql(sqlite3 *database, sj_error *error)
                    sqlite3_errmsg(database));
 }
 
+static sj_status read_owed(void *context, sqlite3_stmt *row)
+{
+    command_batch *batch = context;
+    const sj_owed_commands_row read = sj_read_owed_commands(row);
+    owed_command *owed = &batch->owed[batch->count++];
+    owed->command_id = read.command_id;
+    owed->at_ns = read.at;
+    snprintf(owed->content, sizeof(owed->content), "%s", read.content);
+    return SJ_OK;
+}
+
 static sj_status list_owed(const sj_forward_way *way, command_batch *batch, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(way->reader, owed_sql, -1, &row, NULL);
+    const sj_owed_commands_binds values = {.target = way->name, .most = BATCH};
     batch->count = 0;
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(row, 1, way->name, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 2, BATCH);
-        while ((result = sqlite3_step(row)) == SQLITE_ROW && batch->count < BATCH) {
-            owed_command *owed = &batch->owed[batch->count++];
-            owed->command_id = sqlite3_column_int64(row, 0);
-            owed->at_ns = sqlite3_column_int64(row, 2);
-            snprintf(owed->content, sizeof(owed->content), "%s",
-                     (const char *)sqlite3_column_text(row, 1));
-        }
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail_sql(way->reader, error);
+    return sj_sql_each(way->reader, sj_owed_commands_sql, sj_bind_owed_commands(&values), read_owed,
+                       batch, error);
 }
 
 /* Reads the rows of the batch. Commands beyond its months are left for the next batch. */

@@ -13,19 +13,19 @@
 #include "collector-server/store/database.h"
 #include "proto/callgraph/histogram.h"
 
+#include "schema/queries/forward/tables.h"
+
 #include <string.h>
 
 /* clang-format off */
 #define KEYS {"function", SJ_FORWARD_KEY}, {"symbol_key", SJ_FORWARD_SYMBOL}
-#define DEVICE(column) \
-    "(SELECT d." column " FROM sessions JOIN devices AS d USING (device_id) WHERE session_id = ?1)"
 /* clang-format on */
 
 const sj_forward_table sj_forward_tables[] = {
     {.name = "functions",
      .owner = "session",
      .order = "function",
-     .select = "SELECT function_id FROM function_stats WHERE session_id = ?1",
+     .select = sj_forward_functions_sql,
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -34,10 +34,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "function_stats",
      .owner = "session",
      .order = "function",
-     .select = "SELECT function_id, " DEVICE("uuid") ", " DEVICE(
-         "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
-                 " coalesce(untimed_calls, 0), sampled_calls, error_ns, histogram"
-                 " FROM function_stats WHERE session_id = ?1",
+     .select = sj_forward_function_stats_sql,
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -58,9 +55,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "call_edges",
      .owner = "session",
      .order = "callee, caller",
-     .select = "SELECT nullif(caller_function_id, 0), callee_function_id, calls, total_ns, self_ns "
-               "FROM call_edges"
-               " WHERE session_id = ?1",
+     .select = sj_forward_call_edges_sql,
      .columns = {{"caller", SJ_FORWARD_KEY},
                  {"caller_symbol_key", SJ_FORWARD_SYMBOL},
                  {"caller_name", SJ_FORWARD_NAME},
@@ -73,10 +68,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "call_paths",
      .owner = "session",
      .order = "path",
-     .select = "SELECT path_id, parent_path_id, function_id, depth, recursive, rare,"
-               " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram"
-               " FROM call_paths WHERE path_id >= ?1 << 32 AND path_id < (?1 + 1) << 32"
-               " AND +session_id = ?1",
+     .select = sj_forward_call_paths_sql,
      .columns = {{"path", SJ_FORWARD_PATH},
                  {"parent_path", SJ_FORWARD_PATH},
                  KEYS,
@@ -94,8 +86,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "slow_calls",
      .owner = "session",
      .order = "function, place",
-     .select = "SELECT function_id, place, call_id, start_ns, duration_ns, self_ns,"
-               " ending, flags FROM slow_calls WHERE session_id = ?1",
+     .select = sj_forward_slow_calls_sql,
      .columns = {KEYS,
                  {"place", SJ_FORWARD_COUNT},
                  {"call_id", SJ_FORWARD_COUNT},
@@ -107,8 +98,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "gaps",
      .owner = "session",
      .order = "reason",
-     .select = "SELECT reason, calls, events, start_ns, end_ns, thread_number FROM gaps"
-               " WHERE session_id = ?1 ORDER BY gap_id",
+     .select = sj_forward_gaps_sql,
      .columns = {{"reason", SJ_FORWARD_TEXT},
                  {"calls", SJ_FORWARD_COUNT},
                  {"events", SJ_FORWARD_COUNT},
@@ -118,8 +108,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "marks",
      .owner = "session",
      .order = "number",
-     .select = "SELECT number, name, is_end, at_ns, thread_number, source FROM marks"
-               " WHERE session_id = ?1 ORDER BY number",
+     .select = sj_forward_marks_sql,
      .columns = {{"number", SJ_FORWARD_COUNT},
                  {"name", SJ_FORWARD_TEXT},
                  {"is_end", SJ_FORWARD_SMALL},
@@ -129,12 +118,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "coverage",
      .owner = "session",
      .order = "build_id",
-     .select =
-         "SELECT m.build_id, coalesce(x.path, m.path), x.function_count, x.hooked_count,"
-         " (SELECT count(*) FROM function_stats AS s WHERE s.session_id = ?1 AND s.function_id"
-         " BETWEEN m.first_function_id AND m.first_function_id + m.function_count - 1)"
-         " FROM session_modules AS x JOIN modules AS m USING (module_id)"
-         " WHERE session_id = ?1 ORDER BY number",
+     .select = sj_forward_coverage_sql,
      .columns = {{"build_id", SJ_FORWARD_HEX},
                  {"module", SJ_FORWARD_TEXT},
                  {"functions", SJ_FORWARD_COUNT},
@@ -143,11 +127,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "threads",
      .owner = "session",
      .order = "thread_number",
-     .select =
-         "SELECT t.number, t.tid, t.name, t.is_main, sum(s.calls),"
-         " max(s.last_leave_ns) - min(s.first_enter_ns), max(s.max_depth), t.dropped_calls,"
-         " t.dropped_events, t.waited_ns FROM streams AS s JOIN threads AS t USING (thread_id)"
-         " WHERE s.session_id = ?1 GROUP BY s.thread_id",
+     .select = sj_forward_threads_sql,
      .columns = {{"thread_number", SJ_FORWARD_NUMBER},
                  {"tid", SJ_FORWARD_NUMBER},
                  {"name", SJ_FORWARD_TEXT},
@@ -161,9 +141,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "open_calls",
      .owner = "session",
      .order = "stream_id, depth",
-     .select = "SELECT o.function_id, o.stream_id, t.number, o.depth, o.start_ns, o.flags"
-               " FROM streams AS s JOIN open_calls AS o USING (stream_id)"
-               " LEFT JOIN threads AS t ON t.thread_id = s.thread_id WHERE s.session_id = ?1",
+     .select = sj_forward_open_calls_sql,
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"stream_id", SJ_FORWARD_NUMBER},
@@ -174,8 +152,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "unhooked",
      .owner = "session",
      .order = "reason",
-     .select = "SELECT reason, count(*), sum(size_bytes), min(name) FROM unhooked_functions"
-               " WHERE session_id = ?1 GROUP BY reason",
+     .select = sj_forward_unhooked_sql,
      .columns = {{"reason", SJ_FORWARD_TEXT},
                  {"functions", SJ_FORWARD_COUNT},
                  {"bytes", SJ_FORWARD_COUNT},
@@ -183,9 +160,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "zombie_reports",
      .owner = "session",
      .order = "fingerprint",
-     .select = "SELECT z.fingerprint, z.kind, z.used_in, z.freed_in, z.allocated_in, r.at_ns,"
-               " r.thread_name FROM zombie_reports AS r JOIN zombies AS z USING (zombie_id)"
-               " WHERE r.session_id = ?1 ORDER BY r.report_id",
+     .select = sj_forward_zombie_reports_sql,
      .columns = {{"fingerprint", SJ_FORWARD_TEXT},
                  {"kind", SJ_FORWARD_TEXT},
                  {"used_in", SJ_FORWARD_TEXT},
@@ -196,19 +171,12 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "left_out",
      .owner = "session",
      .order = "name",
-     .select = "SELECT value FROM json_each(?2) WHERE ?1 > 0",
+     .select = sj_forward_left_out_sql,
      .columns = {{"name", SJ_FORWARD_TEXT}}},
     {.name = "sessions",
      .owner = "session",
      .order = "removed",
-     .select = "SELECT 0, (SELECT uuid FROM lab), d.uuid, d.name, d.model, d.os, d.build,"
-               " d.machine, d.tags, s.name, s.command, s.mode, s.state, s.cause, s.tags,"
-               " (SELECT m.build_id FROM session_modules AS x JOIN modules AS m USING (module_id)"
-               " WHERE x.session_id = s.session_id ORDER BY x.number LIMIT 1),"
-               " s.started_realtime_ns, s.ended_realtime_ns, s.stored_blocks, s.stored_bytes,"
-               " s.stored_calls, s.stored_events, s.lost_calls, s.lost_events, s.folded_paths,"
-               " s.folded_calls, s.sent_calls, s.device_lost_calls, s.traced_cpu_ns"
-               " FROM sessions AS s JOIN devices AS d USING (device_id) WHERE session_id = ?1",
+     .select = sj_forward_sessions_sql,
      .columns = {{"removed", SJ_FORWARD_SMALL},
                  {"lab", SJ_FORWARD_UUID},
                  {"device", SJ_FORWARD_UUID},
@@ -253,11 +221,7 @@ const sj_forward_table sj_forward_commands = {
     .owner = "lab",
     .order = "command_id",
     .is_replacing = true,
-    .select = "SELECT ?1, c.command_id IS NULL, d.uuid, d.name, c.kind, c.arguments, c.state,"
-              " c.requested_by, c.timeout_ms, c.created_realtime_ns, c.sent_realtime_ns,"
-              " c.finished_realtime_ns, c.result, c.file_bytes FROM (SELECT 1)"
-              " LEFT JOIN commands AS c ON c.command_id = ?1"
-              " LEFT JOIN devices AS d ON d.device_id = c.device_id",
+    .select = sj_forward_commands_sql,
     .columns = {{"command_id", SJ_FORWARD_COUNT},
                 {"removed", SJ_FORWARD_SMALL},
                 {"device", SJ_FORWARD_UUID},
@@ -273,26 +237,22 @@ const sj_forward_table sj_forward_commands = {
                 {"result", SJ_FORWARD_TEXT},
                 {"file_bytes", SJ_FORWARD_MAYBE}}};
 
-const sj_forward_table sj_forward_calls = {
-    .name = "calls",
-    .owner = "session",
-    .order = "call_id",
-    .is_replacing = true,
-    .select = "SELECT function_id, call_id, parent_id, depth,"
-              " (SELECT t.number FROM threads AS t WHERE t.thread_id = calls.thread_id), start_ns,"
-              " duration_ns, self_ns, ending, flags FROM calls"
-              " WHERE session_id = ?1 AND start_ns >= ?2 AND start_ns < ?3",
-    .columns = {KEYS,
-                {"name", SJ_FORWARD_NAME},
-                {"call_id", SJ_FORWARD_COUNT},
-                {"parent_id", SJ_FORWARD_MAYBE},
-                {"depth", SJ_FORWARD_COUNT},
-                {"thread_number", SJ_FORWARD_MAYBE},
-                {"start_ns", SJ_FORWARD_NUMBER},
-                {"duration_ns", SJ_FORWARD_MAYBE},
-                {"self_ns", SJ_FORWARD_MAYBE},
-                {"ending", SJ_FORWARD_TEXT},
-                {"flags", SJ_FORWARD_COUNT}}};
+const sj_forward_table sj_forward_calls = {.name = "calls",
+                                           .owner = "session",
+                                           .order = "call_id",
+                                           .is_replacing = true,
+                                           .select = sj_forward_calls_sql,
+                                           .columns = {KEYS,
+                                                       {"name", SJ_FORWARD_NAME},
+                                                       {"call_id", SJ_FORWARD_COUNT},
+                                                       {"parent_id", SJ_FORWARD_MAYBE},
+                                                       {"depth", SJ_FORWARD_COUNT},
+                                                       {"thread_number", SJ_FORWARD_MAYBE},
+                                                       {"start_ns", SJ_FORWARD_NUMBER},
+                                                       {"duration_ns", SJ_FORWARD_MAYBE},
+                                                       {"self_ns", SJ_FORWARD_MAYBE},
+                                                       {"ending", SJ_FORWARD_TEXT},
+                                                       {"flags", SJ_FORWARD_COUNT}}};
 
 /* Converts a bin of ticks to the bin of its middle in nanoseconds, as histogram_merge() does. The
  * order of bins stays the same. */

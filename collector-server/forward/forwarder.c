@@ -16,6 +16,8 @@
 #include "collector-server/query/session_clock.h"
 #include "collector-server/store/database.h"
 
+#include "schema/queries/forward/sessions.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,34 +29,6 @@ enum {
     CONTENT_BYTES = 4096,
     SKIPPED_MAX = 256
 };
-
-/* The state of a session, as far as the cluster stores it. A session whose state differs from
- * the sent one is sent again. The text begins with the version of the forwarded format. It must
- * fit in CONTENT_BYTES. Name and tags are therefore cut to 2,000 bytes; the numbers take about
- * 200 more, and the list of tables follows. */
-#define CONTENT                                                                                    \
-    "printf('5 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
-    " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
-    " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
-    " WHERE session_id = s.session_id), 0)) || CAST(substr(CAST(coalesce(s.name, '') || ' ' ||"    \
-    " coalesce(s.tags, '') AS BLOB), 1, 2000) AS TEXT) || iif(?5 = '[]', '', ' without ' || ?5)"
-#define READY                                                                                      \
-    " s.state NOT IN ('recording', 'removing') AND s.aggregates_valid_before_block IS NULL"        \
-    " AND s.quarantine_reason IS NULL"
-#define GIVEN " forwarded_sessions AS f ON f.target = ?1 AND f.session_uuid = s.uuid"
-#define GONE                                                                                       \
-    " FROM forwarded_sessions AS f WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS ("       \
-    "SELECT 1 FROM sessions AS s WHERE s.uuid = f.session_uuid AND s.state <> 'removing')"
-
-/* Selects the sessions of this forwarder's share; several forwarders may run at the same time. */
-#define MINE(uuid) " unicode(substr(" uuid ", -1)) % ?3 = ?4"
-
-static const char owed_sql[] =
-    "SELECT session_id, uuid, content, version, started_realtime_ns FROM ("
-    "SELECT s.session_id, s.uuid, " CONTENT " AS content, f.content AS given, f.version,"
-    " s.started_realtime_ns FROM sessions AS s LEFT JOIN" GIVEN " WHERE" READY " AND" MINE(
-        "hex(s.uuid)") ") WHERE content IS NOT given UNION ALL SELECT 0, f.session_uuid, '',"
-                       " f.version, 0" GONE " AND" MINE("hex(f.session_uuid)") " LIMIT ?2";
 
 typedef struct owed_session {
     int64_t session_id; /* 0: the session was removed */
@@ -214,7 +188,7 @@ static void add_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
 static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
 {
     sqlite3_stmt *rows = NULL;
-    int result = sqlite3_prepare_v2(forwarder->reader, owed_sql, -1, &rows, NULL);
+    int result = sqlite3_prepare_v2(forwarder->reader, sj_owed_sessions_sql, -1, &rows, NULL);
     forwarder->batch_count = 0;
     if (result == SQLITE_OK) {
         sqlite3_bind_text(rows, 1, forwarder->name, -1, SQLITE_STATIC);
@@ -506,15 +480,9 @@ static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *n
 sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
                                 sj_error *error)
 {
-    /* Searches bytes, because a name need not be UTF-8. */
-    static const char sql[] =
-        "SELECT iif(place = 0, '', substr(content, place + length(' without '))) FROM (SELECT"
-        " content, instr(content, CAST(' without [\"' AS BLOB)) AS place FROM (SELECT CAST(content"
-        " AS BLOB) AS content FROM forwarded_sessions WHERE target = ?1 AND content <> ''"
-        " ORDER BY forwarded_realtime_ns DESC LIMIT 1))";
     sqlite3_stmt *row = NULL;
     list[0] = '\0';
-    if (sqlite3_prepare_v2(forwarder->reader, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(forwarder->reader, sj_left_out_sql, -1, &row, NULL) != SQLITE_OK) {
         return fail_sql(forwarder->reader, error);
     }
     sqlite3_bind_text(row, 1, forwarder->name, -1, SQLITE_STATIC);
@@ -530,19 +498,10 @@ sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *acco
     uint64_t changed = 0, gone = 0;
     uint64_t given[4] = {0};
     *account = (sj_forward_account){0};
-    SJ_TRY(count_all(forwarder,
-                     "SELECT count(*) FROM (SELECT " CONTENT " AS content, f.content AS given FROM"
-                     " sessions AS s LEFT JOIN" GIVEN " WHERE" READY ") WHERE content IS NOT given",
-                     &changed, error));
-    SJ_TRY(count_all(forwarder, "SELECT count(*)" GONE, &gone, error));
-    SJ_TRY(count_all(forwarder,
-                     "SELECT count(*) FROM sessions AS s WHERE s.state <> 'removing' AND NOT"
-                     " (" READY ")",
-                     &account->unready, error));
-    SJ_TRY(count_all(forwarder,
-                     "SELECT count(*), total(rows), total(bytes), max(forwarded_realtime_ns)"
-                     " FROM forwarded_sessions WHERE target = ?1 AND content <> ''",
-                     given, error));
+    SJ_TRY(count_all(forwarder, sj_count_changed_sql, &changed, error));
+    SJ_TRY(count_all(forwarder, sj_count_gone_sql, &gone, error));
+    SJ_TRY(count_all(forwarder, sj_count_unready_sql, &account->unready, error));
+    SJ_TRY(count_all(forwarder, sj_count_forwarded_sql, given, error));
     account->owed = changed + gone;
     account->forwarded = given[0];
     account->rows = given[1];

@@ -288,8 +288,8 @@ def check_statements(_build):
         if not name.startswith("tests/"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 texts[name] = file.read()
-    fail([problem for name, text in texts.items() if not name.startswith(statements.PENDING)
-          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
+    fail([problem for name, text in texts.items()
+          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts) + statements.loop_problems(texts))
 
 
 def check_machines(_build, root=ROOT):

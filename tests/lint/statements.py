@@ -1,6 +1,6 @@
 """Finds long SQL statements in C and TypeScript. They belong in schema/queries, the one home of questions.
 
-Also finds functions that a header of another folder declares than the one that defines them.
+Also counts hand-written loops over rows, so that there is no new one, and finds functions that a header of another folder declares than the one that defines them.
 """
 import os
 import re
@@ -8,8 +8,6 @@ import re
 import reach
 
 MOST_LINES = 3
-# Folders whose statements have not moved yet.
-PENDING = ("collector-server/forward/",)
 STATEMENT = re.compile(r"[\s,(;%s]*(?:SELECT|WITH|INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ATTACH|FROM|WHERE|AND|"
                        r"JOIN|(?:LEFT|CROSS) JOIN|UNION|ORDER BY|GROUP BY)\b")
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
@@ -18,6 +16,10 @@ PIECE = re.compile(rf"/\*.*?\*/|//[^\n]*|{LITERAL}|'(?:\\.|[^'\\\n])*'", re.S)
 BETWEEN = re.compile(r"(?:\s|\\\n|\b[A-Z][A-Z0-9_]*\b|PRI[a-zA-Z0-9]+|[()])*")
 SCRIPT_LITERAL = re.compile(rf"`(?:\\.|[^`\\])*`|(?:{LITERAL}|'(?:\\.|[^'\\\n])*')"
                             rf"(?:\s*\+\s*(?:{LITERAL}|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`))*")
+# The home of loops over rows, and how many others there are. Convert them to sj_sql_each, and lower the number.
+LOOP_HOME = "collector-server/store/sql.c"
+ROW_LOOPS = 92
+ROW_LOOP = re.compile(r"\bwhile \((?:[^{};]|\n)*?\bsqlite3_step\(")
 DECLARED = re.compile(r"^(?!static |typedef |#|\s|\}|/)[A-Za-z_][^;{}=]*?\b(sj_\w+)\([^;{}]*\)[^;{}()]*;", re.M)
 
 
@@ -49,6 +51,15 @@ def statement_problems(name, text):
     literals = c_literals(text) if name.endswith((".c", ".h")) else script_literals(text)
     return [f"{name}:{text.count(chr(10), 0, place) + 1}: SQL of {lines} lines, for schema/queries"
             for place, lines, string in literals if lines > MOST_LINES and STATEMENT.match(string)]
+
+
+def loop_problems(texts, known=ROW_LOOPS):
+    """Returns a problem if the number of loops over rows in {file: text}, outside of their home, is not the known one."""
+    loops = [name for name, text in texts.items() if name != LOOP_HOME and name.endswith(".c")
+             for _ in ROW_LOOP.findall(text)]
+    return [] if len(loops) == known else [
+        f"{len(loops)} loops call sqlite3_step, and {known} are known: use sj_sql_each ({LOOP_HOME}) for a new one; "
+        "lower ROW_LOOPS if there are fewer"]
 
 
 def definition_problems(texts):

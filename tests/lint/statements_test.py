@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from statements import definition_problems, statement_problems
+from statements import definition_problems, loop_problems, statement_problems
 
 GENERATOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schema", "embed_statements.py")
 LONG_C = ('static const char sql[] =\n    "SELECT a, b"\n    " FROM t"\n    " WHERE a = 1"\n    " AND b = 2";\n',
@@ -52,6 +52,13 @@ class Statements(unittest.TestCase):
         for text in SHORT_C:
             self.assertEqual([], statement_problems("a.c", text), text)
         self.assertEqual([], statement_problems("a.ts", "const sql = `SELECT a\nFROM t\nWHERE b`;\n"))
+
+    def test_a_new_loop_over_rows_is_found(self):
+        loop = "    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {\n    }\n"
+        texts = {"store/a.c": loop, "cli/b.c": loop, "collector-server/store/sql.c": loop}
+        self.assertEqual([], loop_problems(texts, 2))
+        self.assertEqual(1, len(loop_problems({**texts, "http/c.c": loop}, 2)))
+        self.assertEqual(1, len(loop_problems(texts, 3)))
 
     def test_declarations_are_where_definitions_are(self):
         declared = "sj_status sj_open(const char *path);\n"

@@ -126,7 +126,7 @@ static void every_question_runs_and_has_what_its_file_declares(void **state)
 static json_t *ask(const char *parameters, int status)
 {
     char target[512];
-    snprintf(target, sizeof(target), "/api/v1/sql?query=web.%s", parameters);
+    snprintf(target, sizeof(target), "/api/v1/sql?ms=30000&query=web.%s", parameters);
     return client_json(server, target, status);
 }
 
