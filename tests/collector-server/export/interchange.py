@@ -93,12 +93,7 @@ def test_otlp(sojourn, database):
 
 
 def test(sojourn, _):
-    database, program, source = sojourn.path("a.db"), sojourn.path("app"), sojourn.path("app.cc")
-    with open(source, "w", encoding="utf-8") as output:
-        output.write("template <class T> __attribute__((noinline)) int leaf(T &n) { asm volatile(\"\" ::: \"memory\"); return n + 1; }\n"
-                     "__attribute__((noinline)) int work(int n) { int m = leaf<int>(n); return n == 0 ? m : work(n - 1) + m; }\n"
-                     "int main(int argc, char **) { int s = 0; for (int i = 0; i < 50; i++) s += work(argc + 3);\n"
-                     "return s == 7; }\n")
+    database, program, source = sojourn.path("a.db"), sojourn.path("app"), os.path.join(HERE, "covered_app.cc")
     subprocess.run(["g++", "-O1", "-g", "-fno-optimize-sibling-calls", source, "-o", program], check=True)
     sojourn.run(["record", "-q", "-o", database, "--", program], check=True, capture_output=True)
     sojourn.run(["symbols", "-d", database, "add", program], check=True, capture_output=True)
