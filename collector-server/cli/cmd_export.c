@@ -36,8 +36,8 @@ typedef struct export_request {
 } export_request;
 
 #define FORMATS                                                                                    \
-    "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, "            \
-    "report.txt, arrow, parquet or html"
+    "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, cobertura, " \
+    "otlp, report.txt, arrow, parquet or html"
 
 /* Returns the exporter that --format names, NULL if there is none of that name. Without --format,
  * returns the exporter for the ending of the output's name, by default the one for function.txt. */
@@ -138,6 +138,8 @@ static const sj_option export_options[] = {
              "pprof: call paths with calls and self time, for go tool pprof,\n"
              "callgrind: functions and callees, for KCachegrind,\n"
              "lcov: coverage of functions and lines, for genhtml,\n"
+             "cobertura: the same as XML, for build servers,\n"
+             "otlp: chosen calls as spans of OpenTelemetry, as JSON,\n"
              "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',

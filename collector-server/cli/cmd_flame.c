@@ -6,9 +6,9 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/export/xml_text.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
-#include "proto/base/utf8_text.h"
 #include "schema/queries/cli/flame.h"
 
 #include <errno.h>
@@ -49,29 +49,6 @@ typedef struct flame_totals {
     int64_t shown, hidden; /* call paths */
     char title[256];
 } flame_totals;
-
-/* Escapes text for XML. XML readers refuse some bytes: bytes that are not UTF-8 become U+FFFD, and
- * control characters become "?". */
-static void write_escaped(FILE *output, const char *text)
-{
-    while (*text != '\0') {
-        const size_t size = sj_utf8_sequence(text);
-        if (size != 1) {
-            fwrite(size != 0 ? text : "\xef\xbf\xbd", 1, size != 0 ? size : 3, output);
-        } else if (*text == '&') {
-            fputs("&amp;", output);
-        } else if (*text == '<') {
-            fputs("&lt;", output);
-        } else if (*text == '>') {
-            fputs("&gt;", output);
-        } else if (*text == '"') {
-            fputs("&quot;", output);
-        } else {
-            fputc((unsigned char)*text < 0x20 ? '?' : *text, output);
-        }
-        text += size != 0 ? size : 1;
-    }
-}
 
 /* Derives the colour from the name alone, so a function has the same colour in every file. */
 static void write_colour(FILE *output, const char *name)
@@ -128,7 +105,7 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
             "<g class=\"p\" data-x=\"%.4f\" data-w=\"%.4f\" data-d=\"%lld\" data-s=\"%.6f\">", x,
             width, (long long)depth, sqlite3_column_double(row, 4) / totals->whole_ns);
     fputs("<title>", output);
-    write_escaped(output, name);
+    sj_xml_text(output, name);
     fprintf(output,
             "\n%s (%.2f %%), self %s, %s%s</title><rect x=\"%.2f\" y=\"%lld\" "
             "width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"",
@@ -137,7 +114,7 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
             format_open(row, 8, open), x, y, width, ROW_HEIGHT - 1);
     write_colour(output, name);
     fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW_HEIGHT - 5);
-    write_escaped(output, name);
+    sj_xml_text(output, name);
     fputs("\">", output);
     const int letters = (int)((width - 6) / LETTER_WIDTH);
     if (letters >= 3) {
@@ -147,7 +124,7 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
         const size_t kept = whole ? bytes : sj_text_cut(name, letters - 1);
         snprintf(cut, sizeof(cut), "%.*s%s", (int)(kept < 240 ? kept : 240), name,
                  whole ? "" : "\xe2\x80\xa6");
-        write_escaped(output, cut);
+        sj_xml_text(output, cut);
     }
     fputs("</text></g>\n", output);
 }
@@ -166,7 +143,7 @@ static void write_head(FILE *output, const flame_totals *totals, bool html)
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#fdfaf4\"/>\n"
             "<text id=\"title\" x=\"8\" y=\"22\">",
             WIDTH, height, WIDTH, height);
-    write_escaped(output, totals->title);
+    sj_xml_text(output, totals->title);
     fprintf(output,
             "</text>\n<text x=\"8\" y=\"42\">%s in all recorded calls; click: zoom, title or "
             "Escape: all, Ctrl-F: search. <tspan id=\"found\"></tspan></text>\n",

@@ -47,5 +47,7 @@ extern const sj_exporter sj_exporter_speedscope;
 extern const sj_exporter sj_exporter_pprof;
 extern const sj_exporter sj_exporter_callgrind;
 extern const sj_exporter sj_exporter_lcov;
+extern const sj_exporter sj_exporter_cobertura;
+extern const sj_exporter sj_exporter_otlp;
 
 #endif

@@ -228,6 +228,7 @@ const formats: readonly (readonly [string, string])[] = [
     ["pprof", "pprof: call paths, for go tool pprof"],
     ["callgrind", "callgrind: functions and callees, for KCachegrind"],
     ["lcov", "lcov: coverage, for genhtml"],
+    ["cobertura", "cobertura: coverage as XML, for build servers"],
     ["parquet", "Parquet: the calls, for DuckDB, ClickHouse and data frames"],
     ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
