@@ -156,7 +156,7 @@ static int run_all(const bench_options *options)
         if (code != SJ_EXIT_OK && !options->ignore_failure) {
             fputs(isatty(STDERR_FILENO) ? "\n" : "", stderr);
             return sj_command_error(&sj_command_bench, code,
-                                    "%s %lld ended with %d; --ignore-failure goes on",
+                                    "%s %lld ended with %d; --ignore-failure continues",
                                     i < 0 ? "warm-up" : "run",
                                     (long long)(i < 0 ? i + options->warmup + 1 : i + 1), code);
         }

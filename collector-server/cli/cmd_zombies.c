@@ -468,8 +468,8 @@ const sj_command sj_command_zombies = {
         "\n"
         "  show ID        its last report: stacks of the use, the free and the allocation, and\n"
         "                 the calls around them\n"
-        "  resolve ID     it is fixed; a report that comes later reopens it\n"
-        "  note ID TEXT   keep a text with it\n"
+        "  resolve ID     mark it as fixed; a later report reopens it\n"
+        "  note ID TEXT   add a text to it\n"
         "  shrink PID     halve the memory that freed blocks of a watched process keep\n",
     .options = zombies_options,
     .examples = "Examples:\n"
