@@ -442,9 +442,9 @@ static int run_zombies(int argc, char **argv)
         return taken;
     }
     if (first < argc && access(argv[first], F_OK) != 0) {
-        return sj_command_usage_error(&sj_command_zombies,
-                                      "\"%s\" is no database, nor show, resolve, note or shrink",
-                                      argv[first]);
+        return sj_command_usage_error(
+            &sj_command_zombies, "\"%s\" is neither a database nor show, resolve, note or shrink",
+            argv[first]);
     }
     return run_list(&request);
 }

@@ -307,7 +307,7 @@ static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, cons
     return step == SQLITE_DONE ? SJ_OK
            : step == SQLITE_ROW
                ? sj_fail(copy->error, SJ_EINVAL,
-                         "the file was not written by Sojourn: its \"%s\" is no table", name)
+                         "the file was not written by Sojourn: its \"%s\" is not a table", name)
                : fail_sql(copy, "checking");
 }
 

@@ -225,7 +225,7 @@ test("the token is in no log, and names for --http are refused", () => {
         ...["--database", database, "--listen", `ipc://${output}/t.ipc`, "--http", "nowhere:1"],
     ]);
     assert.equal(done.status, 1);
-    assert.match(done.stderr.toString(), /'nowhere' is no numeric IPv4 or IPv6 address/);
+    assert.match(done.stderr.toString(), /'nowhere' is not a numeric IPv4 or IPv6 address/);
 });
 
 test("the certificate that is shown is the collector's own", async () => {
