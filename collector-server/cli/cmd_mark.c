@@ -9,7 +9,7 @@ static int report_candidates(const sj_command *command, const sj_link_peers *rec
 {
     const int code =
         sj_command_error(command, SJ_EXIT_USAGE,
-                         "%zu recordings go on; name one with --session:", recordings->count);
+                         "%zu recordings are running; name one with --session:", recordings->count);
     for (size_t i = 0; i < recordings->count; i++) {
         fprintf(stderr, "  %s\n", recordings->sessions[i]);
     }

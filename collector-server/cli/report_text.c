@@ -538,7 +538,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 (unsigned long long)summary->detach.left_bytes / 1024, why_left(summary));
     }
     if (summary->program_left && summary->attach.prepare_ns == 0) {
-        fputs("sojourn: recording was stopped; the program goes on without it\n", file);
+        fputs("sojourn: recording was stopped; the program continues without it\n", file);
     }
     report_unrecorded_processes(file, summary);
     sj_report_undelivered(file, text->target, summary);

@@ -167,7 +167,7 @@ test("peers that begin a handshake and stop do not keep others out for long", as
     const deadline = Date.now() + 60000;
     let answer;
     while (answer?.status !== 200) {
-        assert.ok(Date.now() < deadline, "nobody gets in");
+        assert.ok(Date.now() < deadline, "no connection succeeds");
         answer = await request("/healthz", bearer(token), { timeout: 5000 }).catch(() => undefined);
         await new Promise((resolve) => setTimeout(resolve, 200));
     }
