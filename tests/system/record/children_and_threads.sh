@@ -79,7 +79,7 @@ equal "exit code with a daemon" 3 "$?"
 wait_for test -s daemon.pid
 daemon=$(cat daemon.pid)
 background=$daemon
-grep -q "1 process of the program goes on .*: ends ($daemon);.*--until-all-end" err.txt ||
+grep -q "1 process of the program is running .*: ends ($daemon);.*--until-all-end" err.txt ||
     fail "not reported: $(cat err.txt)"
 grep -q "lost  *nothing, up to the end" err.txt || fail "silent: $(cat err.txt)"
 grep -q "\"left\": \[{\"pid\": $daemon, \"name\": \"ends\"}\]" run.json ||
