@@ -55,7 +55,7 @@ sj_status sj_device_command_run(const sj_device_command_context *context, const 
             const bool has_memory = object != NULL || !sj_json_is_out_of_memory(&problem);
             json_decref(object);
             return has_memory
-                       ? sj_fail(error, SJ_EINVAL, "the command's arguments are no JSON object")
+                       ? sj_fail(error, SJ_EINVAL, "the command's arguments are not a JSON object")
                        : sj_fail(error, SJ_ENOMEM, "out of memory");
         }
         const sj_device_command request = {

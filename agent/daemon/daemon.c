@@ -533,7 +533,7 @@ static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *erro
         return sj_fail(error, SJ_EIO,
                        "the connection to the collector hangs; start the device again");
     }
-    sj_log(SJ_LOG_INFO, "stopped", "asked to end; recordings go on");
+    sj_log(SJ_LOG_INFO, "stopped", "asked to end; recordings continue");
     return ships ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread");
 }
 

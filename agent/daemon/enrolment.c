@@ -174,12 +174,12 @@ sj_status sj_invitation_check(const json_t *invitation, sj_error *error)
     const char *certificate = json_string_value(json_object_get(invitation, "certificate"));
     if (collector == NULL || strstr(collector, "://") == NULL) {
         return sj_fail(error, SJ_EINVAL,
-                       "the invitation's \"collector\" is no address such as "
+                       "the invitation's \"collector\" is not an address such as "
                        "tls+tcp://collector:7655");
     }
     if (token == NULL || strlen(token) != TOKEN_DIGITS ||
         strspn(token, "0123456789abcdef") != TOKEN_DIGITS) {
-        return sj_fail(error, SJ_EINVAL, "the invitation's \"token\" is no token of %d digits",
+        return sj_fail(error, SJ_EINVAL, "the invitation's \"token\" is not a token of %d digits",
                        TOKEN_DIGITS);
     }
     if (strncmp(collector, "tls+", 4) == 0 &&

@@ -64,7 +64,7 @@ static sj_status fill_draft(const json_t *task, sj_policy_draft *draft, sj_error
         char *text = json_dumps(document, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         const sj_status status =
             text != NULL ? sj_policy_draft_parse(draft, text, strlen(text), "policy", error)
-                         : sj_fail(error, SJ_EINVAL, "\"policy\" is no document");
+                         : sj_fail(error, SJ_EINVAL, "\"policy\" is not a document");
         free(text);
         SJ_TRY(status);
     }

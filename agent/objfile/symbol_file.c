@@ -57,7 +57,7 @@ static sj_status open_elf(sj_symbol_file *file, const char *path, sj_error *erro
     elf_version(EV_CURRENT);
     file->elf = elf_begin(file->descriptor, ELF_C_READ_MMAP, NULL);
     if (file->elf == NULL || elf_kind(file->elf) != ELF_K_ELF) {
-        return sj_fail(error, SJ_EUNSUPPORTED, "%s is no ELF file", path);
+        return sj_fail(error, SJ_EUNSUPPORTED, "%s is not an ELF file", path);
     }
     const ssize_t size = dwelf_elf_gnu_build_id(file->elf, &build_id);
     if (size <= 0 || (size_t)size > sizeof(file->build_id)) {

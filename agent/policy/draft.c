@@ -218,21 +218,22 @@ static sj_status append_signature(sj_policy_draft *draft, const char *text, cons
     json_t *rule =
         json_pack("{s: s%, s: s}", "function", text, (size_t)(open - text), "signature", open);
     return rule != NULL ? append_value(draft, "values", rule)
-                        : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
+                        : sj_fail(error, SJ_EINVAL, "--value %.200s is not UTF-8 text", text);
 }
 
 sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function, sj_error *error)
 {
     json_t *rule = json_pack("{s: s, s: b}", "function", function, "cpu", 1);
-    return rule != NULL ? append_value(draft, "values", rule)
-                        : sj_fail(error, SJ_EINVAL, "--cpu-time %.200s is no text", function);
+    return rule != NULL
+               ? append_value(draft, "values", rule)
+               : sj_fail(error, SJ_EINVAL, "--cpu-time %.200s is not UTF-8 text", function);
 }
 
 sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function, sj_error *error)
 {
     json_t *rule = json_pack("{s: s, s: b}", "function", function, "memory", 1);
     return rule != NULL ? append_value(draft, "values", rule)
-                        : sj_fail(error, SJ_EINVAL, "--memory %.200s is no text", function);
+                        : sj_fail(error, SJ_EINVAL, "--memory %.200s is not UTF-8 text", function);
 }
 
 sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
@@ -248,7 +249,7 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
     if (bytes != 0 && open == NULL) { /* debug data describe its values */
         json_t *alone = json_pack("{s: s}", "function", text);
         return alone != NULL ? append_value(draft, "values", alone)
-                             : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
+                             : sj_fail(error, SJ_EINVAL, "--value %.200s is not UTF-8 text", text);
     }
     if (colon == NULL || open == text || text[bytes - 1] != ')' || colon == text + bytes - 2) {
         return sj_fail(error, SJ_EINVAL,
@@ -272,7 +273,7 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
         json_object_set_new(rule, is_result ? result : "argument",
                             is_result ? json_true() : json_integer((json_int_t)number)) != 0) {
         json_decref(rule);
-        return sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
+        return sj_fail(error, SJ_EINVAL, "--value %.200s is not UTF-8 text", text);
     }
     return append_value(draft, "values", rule);
 }

@@ -33,7 +33,7 @@ static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pat
         regerror(problem, pattern->regex, reason, sizeof(reason));
         free(pattern->regex);
         pattern->regex = NULL;
-        return sj_fail(error, SJ_EINVAL, "\"%s\" is no regular expression: %s", text, reason);
+        return sj_fail(error, SJ_EINVAL, "\"%s\" is not a regular expression: %s", text, reason);
     }
     return SJ_OK;
 }

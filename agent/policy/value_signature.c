@@ -246,7 +246,7 @@ static sj_status find_lengths(const signature_reader *reader)
         if (length->bytes != 0 &&
             (place == 0 || sj_value_is_real(kind) || sj_value_is_text(kind))) {
             return sj_fail(reader->error, SJ_EINVAL,
-                           "\"%.*s\" is no parameter that could be a length",
+                           "\"%.*s\" is not a parameter that can be a length",
                            length->bytes < 40 ? (int)length->bytes : 40, length->name);
         }
         reader->signature->values[i].length = place;

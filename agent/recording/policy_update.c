@@ -268,7 +268,7 @@ static sj_status add_values(sj_pipeline *pipeline, sj_selection *selection, chan
         SJ_TRY(need_values(pipeline, error));
     }
     if (!sj_value_rules_have_records(wanted, pipeline->values)) {
-        note_problem(sums, "values: rules of the policy before go on recording to the end");
+        note_problem(sums, "values: the rules of the old policy record until the end");
     }
     if (pipeline->values != NULL &&
         sj_value_rules_add_missing(pipeline->values, wanted, sums, note_refused) != SJ_OK) {

@@ -199,7 +199,7 @@ static const char *describe(sj_status status)
     case SJ_ELIMIT:
         return "the collector's answer is too long";
     default:
-        return "the collector's answer is no message of SP";
+        return "the collector's answer is not a message of SP";
     }
 }
 

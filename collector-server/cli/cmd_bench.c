@@ -156,7 +156,7 @@ static int run_all(const bench_options *options)
         if (code != SJ_EXIT_OK && !options->ignore_failure) {
             fputs(isatty(STDERR_FILENO) ? "\n" : "", stderr);
             return sj_command_error(&sj_command_bench, code,
-                                    "%s %lld ended with %d; --ignore-failure goes on",
+                                    "%s %lld ended with %d; --ignore-failure continues",
                                     i < 0 ? "warm-up" : "run",
                                     (long long)(i < 0 ? i + options->warmup + 1 : i + 1), code);
         }
@@ -359,7 +359,7 @@ static const sj_option bench_table[] = {
      .letter = 'i',
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(bench_options, ignore_failure),
-     .help = "go on when a run does not end with 0"},
+     .help = "continue after a run that does not end with 0"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(bench_options, as_json),

@@ -9,7 +9,7 @@ static int report_candidates(const sj_command *command, const sj_link_peers *rec
 {
     const int code =
         sj_command_error(command, SJ_EXIT_USAGE,
-                         "%zu recordings go on; name one with --session:", recordings->count);
+                         "%zu recordings are running; name one with --session:", recordings->count);
     for (size_t i = 0; i < recordings->count; i++) {
         fprintf(stderr, "  %s\n", recordings->sessions[i]);
     }
@@ -95,7 +95,7 @@ static const sj_option options_table[] = {
 
 const sj_command sj_command_mark = {
     .name = "mark",
-    .summary = "mark the beginning or the end of a phase in a recording that goes on",
+    .summary = "mark the beginning or the end of a phase in a running recording",
     .usage = "sojourn mark [--session ID] begin|end NAME",
     .help = "Puts a mark with the present time in the session that is being recorded on this\n"
             "machine by this user: a test case, a phase, a moment. Marks are rows of the table\n"
@@ -109,7 +109,7 @@ const sj_command sj_command_mark = {
 
 const sj_command sj_command_trigger = {
     .name = "trigger",
-    .summary = "set off a trigger \"command\" of the policy of a recording that goes on",
+    .summary = "set off a trigger \"command\" of the policy of a running recording",
     .usage = "sojourn trigger [--session ID] NAME",
     .help = "The policy defines the action: a dump of the last seconds in flight mode, a start, a\n"
             "stop, a mark. The names that it knows are those of its triggers with \"on\":\n"

@@ -85,7 +85,7 @@ const sj_command sj_command_restore = {
     .usage = "sojourn restore [OPTIONS] FILE DATABASE",
     .help = "Copies the backup FILE, verifies the copy as `sojourn verify` does, and gives it the\n"
             "name DATABASE when it is sound. A database that exists is not overwritten: stop the\n"
-            "server and move it away first. Devices that record go on: they announce their\n"
+            "server and move it away first. Running recordings continue: devices announce their\n"
             "sessions again, and what the backup lacks is counted as lost.\n",
     .options = restore_options,
     .examples = "Exit status: 0 restored, 1 it failed or the backup is damaged, 3 no such file.\n"

@@ -486,7 +486,7 @@ static sj_status parse_percent(const sj_option *option, void *values, const char
     char *end = NULL;
     options->min_share = strtod(text, &end) / 100.0;
     if (end == text || *end != '\0' || !(options->min_share >= 0)) {
-        return sj_fail(error, SJ_EINVAL, "'%s' is no percentage", text);
+        return sj_fail(error, SJ_EINVAL, "'%s' is not a percentage", text);
     }
     return SJ_OK;
 }

@@ -442,9 +442,9 @@ static int run_zombies(int argc, char **argv)
         return taken;
     }
     if (first < argc && access(argv[first], F_OK) != 0) {
-        return sj_command_usage_error(&sj_command_zombies,
-                                      "\"%s\" is no database, nor show, resolve, note or shrink",
-                                      argv[first]);
+        return sj_command_usage_error(
+            &sj_command_zombies, "\"%s\" is neither a database nor show, resolve, note or shrink",
+            argv[first]);
     }
     return run_list(&request);
 }
@@ -468,8 +468,8 @@ const sj_command sj_command_zombies = {
         "\n"
         "  show ID        its last report: stacks of the use, the free and the allocation, and\n"
         "                 the calls around them\n"
-        "  resolve ID     it is fixed; a report that comes later reopens it\n"
-        "  note ID TEXT   keep a text with it\n"
+        "  resolve ID     mark it as fixed; a later report reopens it\n"
+        "  note ID TEXT   add a text to it\n"
         "  shrink PID     halve the memory that freed blocks of a watched process keep\n",
     .options = zombies_options,
     .examples = "Examples:\n"

@@ -109,7 +109,7 @@ static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name
             return sj_policy_draft_number(draft, row->key, number);
         }
     }
-    return sj_fail(error, SJ_EINVAL, "--%s is no option of a policy", name);
+    return sj_fail(error, SJ_EINVAL, "--%s is not an option of a policy", name);
 }
 
 /* Prints a note if a value rule names a floating-point argument by its number. Such a number counts

@@ -99,7 +99,7 @@ const sj_option sj_attach_options[] = {
     {0}};
 
 const sj_option sj_record_options[] = {
-    {.help = "Where to:"},
+    {.help = "Destination:"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

@@ -337,8 +337,8 @@ static void report_unrecorded_processes(FILE *file, const sj_recording_summary *
     if (count == 0) {
         return;
     }
-    fprintf(file, "sojourn: %s of the program %s on and %s not recorded any more: ",
-            SJ_COUNTED(count, "process"), count == 1 ? "goes" : "go", count == 1 ? "is" : "are");
+    fprintf(file, "sojourn: %s of the program %s running and %s no longer recorded: ",
+            SJ_COUNTED(count, "process"), count == 1 ? "is" : "are", count == 1 ? "is" : "are");
     for (uint32_t i = 0; i < count && i < SJ_LEFT_NAMED; i++) {
         fprintf(file, "%s%s (%d)", i != 0 ? ", " : "", summary->left[i].name,
                 (int)summary->left[i].pid);
@@ -420,7 +420,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 (unsigned long long)summary->detach.left_bytes / 1024, why_left(summary));
     }
     if (summary->program_left && summary->attach.prepare_ns == 0) {
-        fputs("sojourn: recording was stopped; the program goes on without it\n", file);
+        fputs("sojourn: recording was stopped; the program continues without it\n", file);
     }
     report_unrecorded_processes(file, summary);
     sj_report_undelivered(file, text->target, summary);

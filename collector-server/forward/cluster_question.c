@@ -218,7 +218,7 @@ static sj_status fill_table(sqlite3 *database, const json_t *root, int64_t most,
     is_good = is_good && sqlite3_exec(database, "RELEASE answer", NULL, NULL, NULL) == SQLITE_OK;
     const sj_status status = is_good
                                  ? SJ_OK
-                                 : sj_fail(error, SJ_EIO, "the cluster's answer is no table: %s",
+                                 : sj_fail(error, SJ_EIO, "the cluster's answer is not a table: %s",
                                            sqlite3_errmsg(database));
     sqlite3_finalize(insert);
     if (!is_good) {

@@ -23,7 +23,7 @@ static void report(sj_forward_thread *self, sj_status status, uint64_t sent, con
 {
     if (status == SJ_OK) {
         if (self->said[0] != '\0') {
-            sj_log(SJ_LOG_INFO, "forwarding", "goes on");
+            sj_log(SJ_LOG_INFO, "forwarding", "continues");
         }
         if (sent != 0) {
             sj_log(SJ_LOG_INFO, "forwarding", "%llu sessions were sent", (unsigned long long)sent);

@@ -63,7 +63,7 @@ sj_status sj_post_parse(const sj_post_body *body, json_t **object, sj_error *err
     json_t *read = json_loadb(body->bytes, body->size, JSON_REJECT_DUPLICATES, &problem);
     if (!json_is_object(read)) {
         json_decref(read);
-        return read != NULL ? sj_fail(error, SJ_EINVAL, "the body is no JSON object")
+        return read != NULL ? sj_fail(error, SJ_EINVAL, "the body is not a JSON object")
                             : sj_fail(error, SJ_EINVAL, "the body, line %d, column %d: %s",
                                       problem.line, problem.column, problem.text);
     }

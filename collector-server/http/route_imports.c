@@ -34,7 +34,7 @@
 
 enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400, STEPS_BETWEEN_LOOKS = 10000 };
 
-#define NO_DATABASE "the file is no database of sessions of this version"
+#define NO_DATABASE "the file is not a database of sessions of this version"
 #define FILE_BYTES_MAX (INT64_C(16) << 30)
 
 /* True if `import` has the form of an id from sj_secret_make. */
@@ -202,7 +202,7 @@ static sj_status append(const char *path, const json_t *input, json_t **body, sj
     const sj_status status =
         decode(hex, digits / 2, piece)
             ? write_piece(path, at, piece, digits / 2, error)
-            : sj_fail(error, SJ_EINVAL, "\"hex\" has characters that are no hexadecimal digits");
+            : sj_fail(error, SJ_EINVAL, "\"hex\" has characters that are not hexadecimal digits");
     free(piece);
     if (status == SJ_OK) {
         *body = json_pack("{sI}", "bytes", (json_int_t)(at + (int64_t)(digits / 2)));

@@ -305,7 +305,7 @@ static sj_status resolve_address(const sj_http_options *options, struct sockaddr
     v4->sin_port = htons(options->port);
     if (inet_pton(AF_INET, strcmp(text, "localhost") == 0 ? "127.0.0.1" : text, &v4->sin_addr) !=
         1) {
-        return sj_fail(error, SJ_EINVAL, "'%s' is no numeric IPv4 or IPv6 address", text);
+        return sj_fail(error, SJ_EINVAL, "'%s' is not a numeric IPv4 or IPv6 address", text);
     }
     return SJ_OK;
 }

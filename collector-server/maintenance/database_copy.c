@@ -84,7 +84,7 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
     SJ_TRY(sj_database_check_application(id, from, error));
     if (get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
         tables == 0) {
-        return sj_fail(error, SJ_ECORRUPT, "%s is no database of Sojourn", from);
+        return sj_fail(error, SJ_ECORRUPT, "%s is not a database of Sojourn", from);
     }
     return SJ_OK;
 }

@@ -45,10 +45,11 @@ sj_status sj_retention_rule_read(const char *text, sj_retention_rule *rule, sj_e
             return SJ_OK;
         }
     }
-    return sj_fail(error, SJ_EINVAL,
-                   "'%s' is no rule: give SET=LIMIT with an age (30d, 12h) or a size (50G, 500M), "
-                   "as in all=30d or tag:nightly=7d",
-                   text);
+    return sj_fail(
+        error, SJ_EINVAL,
+        "'%s' is not a rule: give SET=LIMIT with an age (30d, 12h) or a size (50G, 500M), "
+        "as in all=30d or tag:nightly=7d",
+        text);
 }
 
 static int compare_age(const void *left, const void *right)

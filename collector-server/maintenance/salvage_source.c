@@ -157,7 +157,7 @@ static sj_status identify(const char *path, sj_salvage_source *source, sj_error 
     }
     if (application != SJ_DATABASE_APPLICATION_ID || version < 1 || tables == 0) {
         return sj_fail(error, SJ_ECORRUPT,
-                       "%s is no database of Sojourn, or its header is damaged; put a backup in "
+                       "%s is not a database of Sojourn, or its header is damaged; put a backup in "
                        "place with `sojourn restore`",
                        path);
     }

@@ -251,7 +251,7 @@ static sj_status check_name(const sj_copy_job *copy, sqlite3_stmt *tables, const
     return step == SQLITE_DONE ? SJ_OK
            : step == SQLITE_ROW
                ? sj_fail(copy->error, SJ_EINVAL,
-                         "the file was not written by Sojourn: its \"%s\" is no table", name)
+                         "the file was not written by Sojourn: its \"%s\" is not a table", name)
                : sj_copy_fail(copy, "checking");
 }
 

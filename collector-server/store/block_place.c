@@ -55,7 +55,7 @@ static sj_status create_in_folder(const char *address, const char *name, sj_plac
 {
     char path[PATH_MAX];
     if (!make_path(address, name, path)) {
-        return sj_fail(error, SJ_EINVAL, "%s/%s is no path", address, name);
+        return sj_fail(error, SJ_EINVAL, "%s/%s is not a path", address, name);
     }
     file->file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file->file < 0) {
@@ -114,7 +114,7 @@ static sj_status open_in_folder(const char *address, const char *name, sj_place_
 {
     char path[PATH_MAX];
     if (!is_of_blocks(name) || !make_path(address, name, path)) {
-        return sj_fail(error, SJ_EIO, "%s/%s is no file of blocks", address, name);
+        return sj_fail(error, SJ_EIO, "%s/%s is not a file of blocks", address, name);
     }
     if (!is_prepared(address)) {
         return fail_file(error, address, name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What counting the calls of short functions saves (--clock adaptive), and how near its estimates come.
+"""Measures what counting the calls of short functions saves (--clock adaptive), and how near its estimates come.
 
   tests/bench/adaptive.py BUILD_FOLDER [--samples N] [--only NAME] [--markdown] [--errors ROUNDS]
 
@@ -86,13 +86,13 @@ class Recorded:
 
 
 def mean_times(recordings):
-    """Of each function the median over the recordings of the time of a call that nothing was lost in and that waited not
-    for the recorder: callees included."""
+    """Returns, for each function, the median over the recordings of the mean time of a call, with its callees.
+    Calls that lost records or waited for the recorder do not count."""
     return {name: statistics.median(r.mean_ns[name] for r in recordings if name in r.mean_ns) for name in recordings[0].mean_ns}
 
 
 def differences(exact, others, clock_ns):
-    """Of the functions that matter: how far the times of `others` lie from those of `exact`."""
+    """Returns how far the times of `others` are from those of `exact`, for the functions that matter."""
     whole = sum(numbers[2] for numbers in exact[0].functions.values())
     calls = {name: numbers[0] for name, numbers in exact[0].functions.items()}
     heavy = [name for name, numbers in exact[0].functions.items() if numbers[2] >= LEAST_SHARE * whole]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording takes on the device: threads, memory and CPU per million calls, of the app, of the
+"""Measures what recording takes on the device: threads, memory and CPU per million calls, of the app, of the
 recorder beside it, and of the collector; and the same in direct mode, where the app is its own recorder.
 
 agent_side.py BUILD_FOLDER COMMAND...     e.g. build/release build/release/subjects/lua lua.lua 3
@@ -38,7 +38,7 @@ def cpu_of(pid):
 
 
 def child_of(pid):
-    """The traced program, or None."""
+    """Returns the pid of the traced program, or None."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
             words = file.read().split()
@@ -66,7 +66,7 @@ def watch(process):
 
 
 def alone(command, environment=None):
-    """Highest threads and RSS of a program that has no other process, and its CPU."""
+    """Returns the highest number of threads, the highest RSS and the CPU time of a program with one process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     highest = (0, 0)
@@ -79,7 +79,7 @@ def alone(command, environment=None):
 
 
 class Collector:
-    """A collector of one run."""
+    """The collector of one run."""
 
     def __init__(self, build, folder, name):
         self.database = os.path.join(folder, name + ".db")
@@ -91,7 +91,7 @@ class Collector:
             time.sleep(0.05)
 
     def end(self):
-        """Stored and lost calls; CPU, threads and memory of the collector."""
+        """Returns the stored and lost calls, and the CPU time, threads and memory of the collector."""
         cpu, (threads, megabytes) = cpu_of(self.process.pid), status(self.process.pid)
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()

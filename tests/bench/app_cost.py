@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs the program's own threads, as exactly as a shared machine allows: nanoseconds
+"""Measures what recording costs the program's own threads, as exactly as a shared machine allows: nanoseconds
 of CPU time per call, as a ratio to the machine's own two-clock floor and beside another recorder.
 
   tests/bench/app_cost.py BUILD_FOLDER [--samples N] [--minutes N] [--only NAME] [--markdown] [--any-speed]
@@ -41,7 +41,7 @@ import time
 
 import subjects
 
-# Slower than the fastest ever seen by more than this: somebody else is on the core.
+# If a run is slower than the fastest one by more than this, another process used the core.
 FULL_SPEED = 1.08
 
 
@@ -78,7 +78,7 @@ def runner(command, stdin, variables=None):
 
 
 class Recording:
-    """The program recorded for a collector that is not there: port 9 is "discard", and closed."""
+    """Records the program for a collector that does not exist: port 9 is "discard", and closed."""
 
     def __init__(self, build, scratch, command, stdin, options):
         self.summary = os.path.join(scratch, "summary.json")
@@ -154,15 +154,16 @@ def measure(program, options, build, scratch, cores):
 
 
 def net(counted, case, base, calls, of):
-    """ns a call that `case` costs more than `base`, of their medians or minima; None without enough samples."""
+    """Returns how many ns a call of `case` costs more than one of `base`, by their medians or minima (`of`).
+    Returns None if there are not enough samples."""
     if min(len(counted.get(case, [])), len(counted.get(base, []))) < 2:
         return None
     return (of(counted[case]) - of(counted[base])) / calls
 
 
 def more_than_beside(counted, calls):
-    """What recording costs more than the other recorder, ns a call: the median over the rounds, and between
-    which two nine in ten of the medians of as many rounds lie, drawn with repetition (bootstrap)."""
+    """Returns how many ns a call costs more than with the other recorder: the median over the rounds, and an interval.
+    Nine in ten of the medians of as many rounds, drawn with repetition (bootstrap), are in the interval."""
     rounds = list(zip(*(counted.get(case, []) for case in ("recorded", "base", "beside", "beside base"))))
     if len(rounds) < 2:
         return "-"
@@ -204,7 +205,7 @@ def main():
     programs = [program for program in subjects.programs(build) if (options.only or "") in program[0]]
     cores = Cores(build, options.any_speed)
     rows = [HEADER]
-    # The arena is where a device has it: in memory.
+    # The arena is in memory, as on a device.
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-", dir="/dev/shm") as scratch:
         os.environ["XDG_RUNTIME_DIR"] = scratch
         for program in programs:

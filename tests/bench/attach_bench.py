@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What attaching costs a process: how long its threads are stopped and how long all takes for some
+"""Measures what attaching costs a process: how long its threads are stopped and how long all takes for some
 15,000 functions, idle and with more busy threads than cores; what its work costs before, while and
 after; which of its system calls see EINTR. attach_bench.py BUILD_FOLDER [--rounds N]
 
@@ -61,7 +61,7 @@ def speed(target, seconds):
 
 
 def measure_work(sojourn, sample, rounds):
-    """Before, while and after, again and again, so that what else happens hits all three."""
+    """Measures the work before, during and after an attach in turn, so that other load affects all three equally."""
     target = Target([sample]).ready()
     found = {"before": [], "while": [], "after": []}
     for i in range(rounds):

@@ -28,7 +28,7 @@ BUDGETS = (1, 3, 10)
 
 
 class Subject:
-    """A program with work to do, and the same one with nothing to do."""
+    """A program with work, and the same program without work."""
 
     def __init__(self, name, program, work, nothing, stdin=None):
         self.name, self.stdin = name, stdin
@@ -36,7 +36,7 @@ class Subject:
 
 
 def cpu_of(command, stdin):
-    """CPU seconds of a child and of its children."""
+    """Returns the CPU seconds of a child and of its children."""
     with open(stdin or os.devnull, "rb") as source:
         child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL)
         _, _, usage = os.wait4(child.pid, 0)
@@ -45,7 +45,7 @@ def cpu_of(command, stdin):
 
 
 def recorded(sojourn, command, stdin, budget, scratch):
-    """What the summary says of a recorded run; its CPU is wait4's of the program alone."""
+    """Returns the summary of a recorded run. Its CPU time is that of wait4 for the program alone."""
     database, summary = os.path.join(scratch, "b.db"), os.path.join(scratch, "s.json")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -59,7 +59,7 @@ def recorded(sojourn, command, stdin, budget, scratch):
 
 
 def interval(values, confidence=0.9):
-    """The narrowest pair of order statistics that holds the median with this confidence."""
+    """Returns the narrowest pair of order statistics that contains the median with this confidence."""
     ordered, n = sorted(values), len(values)
     for k in range(n // 2, -1, -1):
         inside = 1 - 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2 ** n
@@ -69,7 +69,7 @@ def interval(values, confidence=0.9):
 
 
 def startup(sojourn, subject, scratch, rounds):
-    """CPU seconds that recording adds to the program when it has nothing to do."""
+    """Returns the CPU seconds that recording adds to the program without work."""
     recorded(sojourn, subject.nothing, None, 3, scratch)  # plans are cached from here on
     plain = min(cpu_of(subject.nothing, None) for _ in range(rounds))
     with_it = min(recorded(sojourn, subject.nothing, None, 3, scratch)["traced_cpu_ns"] / 1e9
@@ -78,7 +78,7 @@ def startup(sojourn, subject, scratch, rounds):
 
 
 def measure(sojourn, subject, scratch, rounds):
-    """Per budget: ratios, fastest recorded run, calls; and all plain runs."""
+    """Returns, for each budget, the ratios, the fastest recorded run and the calls; and all plain runs."""
     plain = [cpu_of(subject.work, subject.stdin)]
     runs = {budget: [] for budget in BUDGETS}
     for number in range(rounds):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call takes on disk, everything included: the size of the database by its calls.
+"""Measures what a call takes on disk, everything included: the size of the database by its calls.
 
   tests/bench/bytes_per_call.py B [--keep FOLDER]
 

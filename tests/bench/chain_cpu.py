@@ -20,7 +20,7 @@ import subjects
 
 
 def behind_ns(sojourn, command, stdin, scratch):
-    """ns of CPU and bytes of the database a call."""
+    """Returns the ns of CPU time and the bytes of the database for each call."""
     database, summary = os.path.join(scratch, "chain.db"), os.path.join(scratch, "summary.json")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):

@@ -22,7 +22,7 @@ def write(folder, name, text):
 
 
 def programs_of(folder):
-    """Name, command, options of record; each uses some tenths of a second."""
+    """Returns (name, command, options of record) of each program. Each uses some tenths of a second."""
     text = write(folder, "text", "".join(f"{i * 7919 % 100003} line {i} of a text with words {i % 97}\n" for i in range(LINES)))
     data = write(folder, "data.json", "[" + ",".join(f'{{"id":{i},"name":"n{i}","tags":[{i},{i + 1}]}}' for i in range(LINES)) + "]")
     xml = write(folder, "data.xml", "<all>" + "".join(f"<one id='{i}'>text {i}</one>" for i in range(2 * LINES)) + "</all>")
@@ -80,7 +80,7 @@ def programs_of(folder):
 
 
 def cpu_of(command):
-    """CPU seconds of a command and its descendants."""
+    """Returns the CPU seconds of a command and its descendants."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -90,7 +90,7 @@ def cpu_of(command):
 
 
 def recorded(sojourn, command, record_options, folder):
-    """CPU seconds of the recorded program, and the cost line."""
+    """Returns the CPU seconds of the recorded program, and the line about costs."""
     database, summary = (os.path.join(folder, name) for name in ("run.db", "summary.json"))
     for name in os.listdir(folder):
         if name.startswith("run.db"):

@@ -15,7 +15,7 @@ SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "sample
 
 
 def cpu_of(command, **options):
-    """CPU seconds of a command's descendants."""
+    """Returns the CPU seconds of the descendants of a command."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **options)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of real programs is recorded exactly, entry and exit: the share of their functions, and of
+"""Measures how much of real programs is recorded exactly, entry and exit: the share of their functions, and of
 the calls that they really make.
 
   tests/bench/coverage.py BUILD_FOLDER [--only NAME]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `sojourn check` cries wolf, and how often it finds a planted slowdown.
+"""Measures how often `sojourn check` reports a slowdown that does not exist, and how often it finds a planted one.
 
   tests/bench/diff_power.py BUILD_FOLDER [--runs N] [--draws N] [--percent P] [--load N]
                            [--database FILE]
@@ -36,7 +36,7 @@ def busy_loops(count):
 
 
 def wait_for_calm():
-    """Until nothing but this process has run for a tenth of a second."""
+    """Waits until only this process has run for a tenth of a second."""
     calm = 0
     while calm < 10:
         with open("/proc/loadavg", encoding="ascii") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long commands and questions take on a large recording: seconds of CPU and of waiting, median
+"""Measures how long commands and questions take on a large recording: seconds of CPU and of waiting, median
 and range of the rounds, and the most memory.
 
 first_screen.py BUILD_FOLDER DATABASE [ROUNDS]

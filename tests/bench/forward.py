@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What forwarding to ClickHouse costs, takes and gives: the collector's CPU for it, rows and bytes of a
+"""Measures what forwarding to ClickHouse costs, takes and gives: the collector's CPU for it, rows and bytes of a
 session, rows a second, room on disk, and questions over many sessions on two shards.
 
 forward.py BUILD_FOLDER collector: what of the collector's CPU forwarding takes, of sessions that come one by one.
@@ -34,7 +34,7 @@ PROGRAMS = (
     ["perl", "-e", "my %h; for (1..20000) { $h{$_ % 997} .= chr(65 + $_ % 26) } print length(join '', sort values %h), \"\\n\""],
 )
 NAME = "Perl_sv_setsv_flags"  # called in the sessions of perl
-# By device and build; callers; a function in two builds.
+# Queries by device and build, of callers, and of a function in two builds.
 QUESTIONS = {
     "p99 by device and build": ["--query", "p99_by_build", "--param", f"function={NAME}"],
     "callers of a function": [
@@ -67,7 +67,7 @@ def run_time(path):
 
 
 def threads_cpu(pid):
-    """Of the collector's thread that forwards, and of all."""
+    """Returns the CPU time of the collector's thread that forwards, and of all its threads."""
     own = total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         used = run_time(f"{pid}/task/{thread}")
@@ -183,7 +183,8 @@ def listens(port):
 
 
 def one_fleet(sojourn, number, recording, seconds, node):
-    """CPU of the collector's thread that forwards, and of all, once all sessions are summed up, or in the cluster."""
+    """Returns the CPU time of the collector's thread that forwards, and of all its threads.
+    Waits until all sessions have their sums or, with `node`, are in the cluster."""
     database = sojourn.path(f"fleet{number}.db")
     port, collector = start_collector(sojourn, database, node)
     load = os.path.join(os.path.dirname(sojourn.program), "..", "bench", "fleet_load")
@@ -227,7 +228,7 @@ def fleet(sojourn, seconds, rounds):
 
 
 def report_catching_up(sojourn, node, database):
-    """What is owed after an outage, given by the collector's own thread."""
+    """Measures how fast the collector's own thread sends all owed sessions after an outage."""
     with sqlite3.connect(database) as lab:
         lab.execute("DELETE FROM forwarded_sessions")
         lab.execute("UPDATE sessions SET uuid = randomblob(16)")
@@ -289,8 +290,8 @@ LABS, BATCH, FUNCTIONS, EDGES, PATHS = 50, 2000, 40, 60, 100  # a batch of a lab
 
 
 def numbers_of(lab, first, count, per_session):
-    """A row for each of `per_session` things of sessions `first` on of a lab, which have devices of their own. What is of
-    the session is computed before it is repeated."""
+    """Returns a query with one row for each of `per_session` things of each session of a lab, from session `first` on.
+    Each lab has its own devices. Values of the session are computed before they are repeated."""
     return ("(SELECT session, one, thing, machine, device, device_name, build FROM ("
             f"SELECT lower(hex(MD5(concat('{lab} ', toString(one))))) AS session, one, one * {LABS} + {lab} AS machine, "
             "lower(hex(MD5(toString(machine)))) AS device, concat('device ', toString(machine)) AS device_name, "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long the routes of the HTTP API take on a recording: ms of waiting, best and median of so many
+"""Measures how long the routes of the HTTP API take on a recording: ms of waiting, best and median of so many
 requests over one connection, and how much memory the server holds in the end.
 
   tests/bench/http_routes.py BUILD_FOLDER DATABASE [--rounds N]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What watching a thread of a Java program costs while it answers, how long after a miss the dump lies in its
+"""Measures what watching a thread of a Java program costs while it answers, how long after a miss the dump lies in its
 file, and what a value of a Java method costs. Medians over the rounds, with the interval that holds the median
 with 90 %; with and without in the same round.
 
@@ -46,7 +46,7 @@ class Bench:
                             SOJOURN_DIRECT=f"file://{folder}", SOJOURN_DIRECT_POLICY=self.policy)
 
     def idle(self, seconds, *watched):
-        """CPU of a resting program, in percent of a processor."""
+        """Returns the CPU use of a resting program, in percent of a processor."""
         _, environment = self.direct()
         done = subprocess.run(self.java("StallBench", "idle", str(seconds), *watched), env=environment,
                               capture_output=True, text=True, check=True)
@@ -75,7 +75,7 @@ class Bench:
         return (written - missed) / 1e6
 
     def call(self, *values):
-        """CPU nanoseconds of a call of StallBench.valued."""
+        """Returns the CPU nanoseconds of a call of StallBench.valued."""
         done = subprocess.run(
             [f"{self.build}/bin/sojourn", "record", "-q", "--allow-unmatched", "--block-ms", "10000", "-o",
              os.path.join(self.scratch, f"calls{self.number}-{len(values)}.db"), *values, "--",

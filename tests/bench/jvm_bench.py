@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs a Java program, beside the plain run of the same round: CPU nanoseconds of its thread a
+"""Measures what recording costs a Java program, beside the plain run of the same round: CPU nanoseconds of its thread a
 call, in programs that are started and in one that is attached to and left, JVMTI's MethodEntry and MethodExit
 beside, and the ratio to the floor of two clock reads of the same round; CPU of javac with probes in all its
 classes, and of a small program whose own classes only have them; and what a start takes longer. Medians over
@@ -55,7 +55,7 @@ class Bench:
         return int(done.stdout) / 1000
 
     def attached(self):
-        """Before, while and after it is recorded, in one process."""
+        """Measures one process before, while and after it is recorded."""
         program = subprocess.Popen(self.java("fib", str(SLICES), "again"), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
         before = int(program.stdout.readline()) / 1000
@@ -149,7 +149,7 @@ def print_javac(bench, rounds):
 
 
 def print_budget(bench, rounds):
-    """A program that works on, with the CPU of its start taken off both."""
+    """Prints the ratio for a long program. The CPU time of its start is subtracted from both times."""
     nothing = bench.java("mixed", "0")
     ways = {"no budget": ([], bench.java("mixed", "20")), "--budget 5%": (BUDGET, bench.java("mixed", "400"))}
     ratios = {way: [] for way in ways}

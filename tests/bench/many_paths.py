@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a program costs that has more call paths than a session keeps.
+"""Measures what a program costs that has more call paths than a session keeps.
 
   tests/bench/many_paths.py B [--width 15] [--profile]
 
@@ -21,7 +21,7 @@ LEVELS = 5
 
 
 def source(width):
-    """f<n>(depth) calls all functions one level down."""
+    """Returns a program whose f<n>(depth) calls all functions one level below."""
     names = [f"f{i}" for i in range(width)]
     lines = ["static volatile int sink;", "typedef void step(int);"]
     lines += [f"void {name}(int depth);" for name in names]

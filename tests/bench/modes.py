@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each mode costs a program per call, beside uftrace with the same filter and beside
+"""Measures what each mode costs a program per call, beside uftrace with the same filter and beside
 -finstrument-functions with the least recorder that there can be; and what leaves the device.
 
   tests/bench/modes.py BUILD_FOLDER SUBJECTS_FOLDER [--rounds N] [--markdown]

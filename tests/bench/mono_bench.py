@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs a Mono program: CPU nanoseconds of its thread per call, beyond the plain run of the
+"""Measures what recording costs a Mono program: CPU nanoseconds of its thread per call, beyond the plain run of the
 same round, by engine, and as a ratio to the floor of two clock reads of the same round; the least of many
 short slices each. Medians over the rounds, with the interval that holds the median with 90 %. And starting
 `mcs` with its own methods recorded: CPU of the program against a plain start that compiles anew, too.
@@ -57,7 +57,7 @@ def plain(program, workload, calls):
 
 
 def attached(build, program, workload, calls, scratch):
-    """In one process, before and while it is recorded: (ns, ns)."""
+    """Returns (ns, ns) of one process: before and while it is recorded."""
     process = subprocess.Popen(["mono", program, workload, str(calls)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     before = int(process.stdout.readline()) / 1000
@@ -109,7 +109,7 @@ def print_calls(build, program, arguments, scratch):
 
 
 def write_methods(scratch):
-    """A program of many methods, each called once."""
+    """Writes and compiles a program with many methods. Each is called once."""
     source, program = os.path.join(scratch, "Many.cs"), os.path.join(scratch, "Many.exe")
     with open(source, "w", encoding="utf-8") as file:
         file.write("using System.Runtime.CompilerServices;\nstatic class Many {\n")
@@ -168,7 +168,7 @@ def cpu_of(command, environment):
 
 
 def print_start(build, rounds, scratch):
-    """The recorder's own CPU is not the program's: the summary has it."""
+    """Prints the cost of a start. The recorder's own CPU time, from the summary, does not count for the program."""
     anew = dict(os.environ, MONO_ENV_OPTIONS="-O=-aot")
     options = ["--function", "Mono.CSharp.*", "--allow-unmatched"]
     ratios, calls = {"callbacks": [], "in_place": []}, 0

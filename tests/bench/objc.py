@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs an Objective-C program: CPU nanoseconds of its thread per message, beyond the
+"""Measures what recording costs an Objective-C program: CPU nanoseconds of its thread per message, beyond the
 plain run of the same round, by technique and as a ratio to the two-clock floor of the same round.
 Medians over the rounds, with the interval that holds the median with 90 %.
 
@@ -28,7 +28,7 @@ WAYS = {
 
 
 def run_one(build, workload, way, scratch):
-    """CPU ns of the workload and the calls recorded."""
+    """Returns the CPU ns of the workload and the number of recorded calls."""
     command = [os.path.join(build, "bench/objc_bench"), workload, str(WORKLOADS[workload])]
     summary = os.path.join(scratch, "summary.json")
     if way is not None:
@@ -65,7 +65,7 @@ def start_calls(build, way, scratch):
 
 
 def taken_out(build, workload, technique, scratch):
-    """CPU ns of the workload in one process before it is hooked and after it was set free."""
+    """Returns the CPU ns of the workload in one process: before it is hooked, and after the detach."""
     environment = dict(os.environ, OBJC_SWITCH_FOLDER=scratch)
     if technique == "dispatch":
         environment["LD_PRELOAD"] = os.path.join(build, "lib/libobjc_switch.so")
@@ -101,7 +101,7 @@ def read_floor(build):
 
 
 def one_round(build, workloads, starts, scratch):
-    """(floor, plain ns a message, more ns a message) by workload and way."""
+    """Returns (floor, plain ns for each message, additional ns for each message) by workload and way."""
     found = {}
     for workload in workloads:
         count, seen = WORKLOADS[workload], {}
@@ -111,7 +111,7 @@ def one_round(build, workloads, starts, scratch):
             taken, calls = run_one(build, workload, way, scratch)
             if workload == "foundation":
                 calls = max(calls - starts[way], 0)
-            # What is not selected is divided by the messages that the other rows of the workload count.
+            # For messages that are not selected, the cost is divided by the number of messages in the workload's other rows.
             calls = seen[way.split(",")[0]] if "," in way else max(calls, count)
             seen[way] = calls
             found[workload, way] = (floor, plain / count, (taken - plain) / calls)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs: nanoseconds and bytes per call, for Sojourn and for uftrace (Debian's, fully
+"""Measures what recording costs: nanoseconds and bytes per call, for Sojourn and for uftrace (Debian's, fully
 dynamic) on the same unmodified programs in the same run, as ratios to the machine's own two-clock
 floor.
 

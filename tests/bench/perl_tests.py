@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs perl's own tests of its core: hundreds of files that start thousands of short
+"""Measures what recording costs perl's own tests of its core: hundreds of files that start thousands of short
 processes.
 
   tests/bench/perl_tests.py BUILD_FOLDER [BUILD_FOLDER ...] [--rounds N] [--every N]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a running program is stopped when its policy is changed, and how long the change takes.
+"""Measures how long a running program is stopped when its policy is changed, and how long the change takes.
 
 policy_set.py BUILD_FOLDER [ROUNDS]: Debian's python3.11 computes in two threads and is attached to; its
 selection goes back and forth between a few functions and all of them, then its mode changes."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far the quantiles of stored histograms are from those of the calls themselves, and what a call
+"""Measures how far the quantiles of stored histograms are from those of the calls themselves, and what a call
 path costs in the file.
 
   tests/bench/quantiles.py BUILD_FOLDER DATABASE [--most-calls N]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each shipped question costs on two recordings of one program, a short and a long one.
+"""Measures what each shipped question costs on two recordings of one program, a short and a long one.
 
   tests/bench/questions.py BUILD_FOLDER SHORT LONG [ROUNDS]
 

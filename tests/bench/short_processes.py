@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs programs that hardly live: a shell that runs one program again and again.
+"""Measures what recording costs programs that hardly live: a shell that runs one program again and again.
 
   tests/bench/short_processes.py BUILD_FOLDER [BUILD_FOLDER ...] [--rounds N] [--count N] [--program COMMAND]
 

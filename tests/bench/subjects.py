@@ -13,7 +13,7 @@ def output_of(*command):
 
 
 def programs(build):
-    """(name, command, standard input or None) of each."""
+    """Returns (name, command, standard input or None) of each program."""
     folder = os.path.join(build, "subjects")
     subprocess.run([os.path.join(HERE, "build_subjects"), folder], check=True)
     sources = os.path.join(folder, "lua-source", "src")
@@ -23,7 +23,7 @@ def programs(build):
         ("lua", lua(build, 3), None),
         ("sqlite3", [os.path.join(folder, "sqlite3"), ":memory:"], os.path.join(WORKLOADS, "sqlite.sql")),
         ("cc1 -O2 (stripped)", [*compiler, os.path.join(sources, "lparser.c")], None),
-        # As many calls as the prototype's figure in DESIGN.md is of.
+        # This command makes as many calls as the prototype's program of DESIGN.md.
         ("cc1 -O2 (stripped), long", [*compiler, os.path.join(sources, "lvm.c")], None),
     ]
 
@@ -42,7 +42,7 @@ def processor():
 
 
 def clock_step_ns(build):
-    """The steps in which the clock of this processor moves."""
+    """Returns the steps in which the clock of this processor moves."""
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as folder:
         database = os.path.join(folder, "step.db")
         subprocess.run([os.path.join(build, "bin", "sojourn"), "record", "--quiet", "--resolution", "exact", "-o", database,
@@ -55,7 +55,7 @@ def machine(build):
 
 
 def step_ns(database):
-    """The steps in which the times of the recording are kept."""
+    """Returns the steps in which the times of the recording are kept."""
     with sqlite3.connect(database) as connection:
         step, = connection.execute(
             "SELECT clock_step * 1.0 * tick_ns_numerator / tick_ns_denominator FROM sessions").fetchone()

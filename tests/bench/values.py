@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What values, CPU time and memory cost per call, beside uftrace -A/-R on the same functions, and per
+"""Measures what values, CPU time and memory cost per call, beside uftrace -A/-R on the same functions, and per
 malloc and free; what a rule costs that changes calls and does not hold, and how right a delay is. CPU ns,
 by the thread's clock in the program itself; all ways in each round, one after the other.
 

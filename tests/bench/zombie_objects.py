@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What keeping freed Objective-C objects costs: ns for an object that is made and freed, for a retain or
+"""Measures what keeping freed Objective-C objects costs: ns for an object that is made and freed, for a retain or
 release, for one of 20,000 that are freed and made anew at random, and MiB of memory beyond the limit of
 the queue, beside the plain run of the same round; medians (least to most). Several builds run by turns.
 zombie_objects.py BUILD_FOLDER... [--rounds N] [--only POLICY]"""

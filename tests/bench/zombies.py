@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What watching freed memory costs, beside the plain program, valgrind and AddressSanitizer; and which
+"""Measures what watching freed memory costs, beside the plain program, valgrind and AddressSanitizer; and which
 planted mistakes each of them, Electric Fence and GNUstep's NSZombie find. Tools run by turns: medians of
 the difference to the plain run of the same round, or of the ratio (least to most).
 zombies.py BUILD_FOLDER [--rounds N] [--markdown] [--only operations|pairs|pages|programs|every|redis|memory|
@@ -21,7 +21,7 @@ for place in ("support", "zombies", "record"):
 from objc_messages import MESSAGES
 
 SAMPLES = os.path.join(HERE, "..", "samples", "zombies")
-# Sample: its numbers of planted mistakes.
+# The numbers of the planted mistakes, by sample.
 MISTAKES = {"heap.c": range(1, 20), "kept.cpp": [*range(1, 11), 12, 13], "objects.cpp": range(0, 7)}
 PYTHON = ["/usr/bin/python3", os.path.join(HERE, "..", "samples", "bench", "json_and_re.py")]
 FENCE = {"LD_PRELOAD": "libefence.so.0.0", "EF_PROTECT_FREE": "1", "EF_ALLOW_MALLOC_0": "1"}
@@ -38,7 +38,7 @@ def policy(folder, name, **heap):
 
 
 def usage(command, drive=None):
-    """CPU seconds of a command, and its output; `drive` runs beside it."""
+    """Returns the CPU seconds of a command, and its output. Calls `drive` while the command runs."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         if drive:
             drive()
@@ -54,7 +54,7 @@ class Recorder:
         self.folder, self.document = folder, document
 
     def run(self, command, drive=None):
-        """As `usage`, of the program alone: its CPU time is in the summary."""
+        """Does the same as `usage` for the program alone, whose CPU time is in the summary."""
         database = os.path.join(self.folder, "run.db")
         summary = os.path.join(self.folder, "summary.json")
         for path in (database, summary):
@@ -75,7 +75,7 @@ def median_of(values, digits):
 
 
 def by_turns(rounds, tools):
-    """What each tool gave in each round."""
+    """Runs the tools by turns. Returns the results of each tool, one for each round."""
     found = {name: [] for name in tools}
     for _ in range(rounds):
         for name, run in tools.items():
@@ -84,7 +84,7 @@ def by_turns(rounds, tools):
 
 
 def operations(build, rounds, folder):
-    """ns of a malloc or a free."""
+    """Measures the ns of a malloc or a free."""
     bench = os.path.join(build, "bench", "heap_bench")
     one = Recorder(build, folder, policy(folder, "ops", one_in=5000, blocks=512))
     kept = Recorder(build, folder, policy(folder, "kept", one_in=1000000000, delayed_free=True))
@@ -106,7 +106,7 @@ def operations(build, rounds, folder):
 
 
 def pairs(build, rounds, folder):
-    """A guarded block that is made and freed, where guard regions close pages and where protection does."""
+    """Measures a malloc and free of a guarded block, with guard regions and with mprotect."""
     bench = [os.path.join(build, "bench", "heap_bench"), "pairs"]
     without = [os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "no_guards")]
     rows = [["guarded malloc and free", "ns", "by protection ns", "ratio"]]
@@ -121,7 +121,7 @@ def pairs(build, rounds, folder):
 
 
 def pages(build, rounds):
-    """A page of its own, in the kernel alone."""
+    """Measures what the kernel alone needs for a block with its own page."""
     bench = os.path.join(build, "bench", "heap_bench")
     kinds = ("mprotect", "guards", "userfaultfd")
     found = by_turns(rounds, {kind: lambda kind=kind: usage([bench, kind])[1].split() for kind in kinds})
@@ -143,13 +143,13 @@ def ratios(name, rounds, tools):
 
 
 def compiler(build, folder, source):
-    """cc1 as shipped, and what it compiles."""
+    """Returns the command of the shipped cc1, with the source that it compiles."""
     command = next(command for name, command, _ in subjects.programs(build) if name == "cc1 -O2 (stripped)")
     return [os.path.join(folder, "out.s") if word == os.devnull else word for word in command[:-1]] + [source]
 
 
 def programs(build, rounds, folder):
-    """Ratios of CPU time where one in 5,000 is guarded: programs that run for seconds."""
+    """Measures ratios of CPU time with one guarded block in 5,000, for programs that run for seconds."""
     one = Recorder(build, folder, policy(folder, "one", one_in=5000, blocks=512))
     source = os.path.join(build, "subjects", "sqlite-source", "sqlite3.c")
     commands = {"cc1": [word.replace("-O2", "-O0") for word in compiler(build, folder, source)],
@@ -161,7 +161,7 @@ def programs(build, rounds, folder):
 
 
 def every(build, rounds, folder):
-    """The same where every block is guarded, by guard regions and by protection: shorter runs."""
+    """Measures ratios of CPU time with every block guarded, by guard regions and by mprotect. The runs are shorter."""
     document = policy(folder, "every", one_in=1, blocks=16000, stack_bytes=512)
     regions = Recorder(build, folder, document)
     protection = Recorder(build, folder, document,
@@ -179,7 +179,7 @@ REQUESTS = 60000  # of each kind in a slice
 
 
 class RedisServer:
-    """One that stays, so that slices of load on two of them lie close together."""
+    """A server that keeps running, so that slices of load on two servers follow each other closely."""
 
     def __init__(self, port, folder, command=()):
         self.port = port
@@ -203,7 +203,7 @@ class RedisServer:
         return total
 
     def slice(self):
-        """CPU ns of the server for a fixed load."""
+        """Returns the CPU ns of the server for a fixed load."""
         before = self.cpu_ns()
         subprocess.run(["redis-benchmark", "-p", str(self.port), "-q", "-n", str(REQUESTS), "-P", "16", "-d", "200",
                         "-r", "10000", "-t", "set,get,lpush,lpop,hset"], capture_output=True, check=True)
@@ -215,7 +215,7 @@ class RedisServer:
 
 
 def interval_of_median(values):
-    """Where the median lies with 95 %: the ranks that a binomial of one half leaves out at both ends."""
+    """Returns the median and its 95 % interval as text. The binomial distribution of one half gives the ranks."""
     ordered, half = sorted(values), 0.98 * len(values) ** 0.5
     low = max(0, int(len(ordered) / 2 - half))
     high = min(len(ordered) - 1, int(len(ordered) / 2 + half))
@@ -223,7 +223,7 @@ def interval_of_median(values):
 
 
 def redis(build, rounds, folder):
-    """Two servers, slices of load by turns: a round of either order."""
+    """Measures servers with slices of load by turns. A round has both orders."""
     one = Recorder(build, folder, policy(folder, "redis", one_in=5000, blocks=512))
     plain = RedisServer(PORT, folder)
     watched = RedisServer(PORT + 1, folder, [*one.sojourn, "record", "-q", "--allow-unmatched", "-o",
@@ -246,7 +246,7 @@ def redis(build, rounds, folder):
 
 
 def memory(build, rounds, folder):
-    """MiB of the process's own beyond the plain run's and the policy's limits."""
+    """Measures the MiB of the process's own memory beyond the plain run and the limits of the policy."""
     bench = [os.path.join(build, "bench", "heap_bench"), "ops", "10"]
     limits = {"one in 5000, 512 blocks, 4 MiB": ({"one_in": 5000, "blocks": 512, "memory": "4M"}, 4),
               "every block, 2,000 blocks, 8 MiB": ({"one_in": 1, "blocks": 2000, "memory": "8M", "stack_bytes": 0}, 8),
@@ -264,7 +264,7 @@ def memory(build, rounds, folder):
 
 
 def run_for_a_while(command, **environment):
-    """A completed process; None: it hung."""
+    """Returns the completed process, or None if it did not end in time."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False, errors="replace",
                               stdin=subprocess.DEVNULL, timeout=PATIENCE_S, env=dict(os.environ, **environment))
@@ -278,7 +278,7 @@ def is_found_by(command, words, **environment):
 
 
 class Finder:
-    """Which planted mistakes tools find."""
+    """Tells which planted mistakes each tool finds."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
@@ -303,7 +303,7 @@ class Finder:
 
     @staticmethod
     def fence_finds(program, number):
-        """It ends the program where the mistake is, or says so."""
+        """True if Electric Fence ended the program at the mistake, or reported it."""
         done = run_for_a_while([program, str(number)], **FENCE)
         return done is not None and (done.returncode < 0 or "ElectricFence Abort" in done.stderr)
 

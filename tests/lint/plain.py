@@ -16,11 +16,11 @@ MAX_WORDS = 25
 REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain",
              "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm", "agent/inproc/link",
              "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder",
-             "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/modes", "agent/objfile",
+             "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/man", "agent/modes", "agent/objfile",
              "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",
              "agent/session", "agent/uplink", "agent/zombies", "collector-server/cli", "collector-server/edge",
              "collector-server/export", "collector-server/import", "collector-server/fleet", "collector-server/forward", "collector-server/http",
-             "collector-server/ingest", "collector-server/maintenance", "collector-server/query",
+             "collector-server/ingest", "collector-server/maintenance", "collector-server/man", "collector-server/query",
              "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
              "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain", "tests/agent/inproc",
              "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/link",
@@ -29,7 +29,8 @@ REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "ag
              "tests/lint", "tests/samples", "tests/support", "tests/system", "tests/system/zombies", "tests/web",
              "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
-ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
+MANUAL = (".1", ".7", ".8")
+ENDINGS = (*C_LIKE, *MANUAL, ".py", ".sh", ".sql", ".cmake", ".md")
 
 HEADLESS = re.compile(r"(Of|Those|That of|What|Who|Whose|Whoever|Likewise|As the next|The same|Nobody|Somebody"
                       r"|None|Neither|But for|By way of|With which|In which|On which|Which|of (?:the|an?))\b")
@@ -94,9 +95,22 @@ def split_hash(text, mark):
     return comments, re.sub(r'^\s*"""(.*?)"""', lambda found: "\n" * found[0].count("\n"), body, flags=re.DOTALL | re.MULTILINE)
 
 
+def split_manual(text):
+    """Returns ([(line, text)], "") for the lines of a manual page on which a sentence begins."""
+    text = re.sub(r"^\.Bd.*?^\.Ed", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    lines, begins = [], True
+    for number, line in enumerate(text.split("\n"), 1):
+        if line and not line.startswith(".") and begins:
+            lines.append((number, line))
+        begins = line.endswith((".", ":")) or re.match(r"\.(Sh|Ss|Pp|It|Bl|El|Nd|Ed)\b|$", line) is not None
+    return lines, ""
+
+
 @functools.lru_cache(maxsize=None)
 def split(name):
     text = read(name)
+    if name.endswith(MANUAL):
+        return split_manual(text)
     if name.endswith(".md"):
         text = re.sub(r"```.*?```", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL)
         return [(number, line) for number, line in enumerate(text.split("\n"), 1)

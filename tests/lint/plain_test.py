@@ -32,6 +32,21 @@ const char *c = "/* none */";
 '''
 
 
+MANUAL = """.Sh DESCRIPTION
+Prints the functions
+.Ar file
+Of these, one line.
+.Bd -literal
+Of an example.
+.Ed
+Of the rest.
+"""
+
+
+def test_manual_lines():
+    assert plain.split_manual(MANUAL)[0] == [(2, "Prints the functions"), (8, "Of the rest.")]
+
+
 STATUS = "sj_status sj_thing_open(int a);\n"
 
 

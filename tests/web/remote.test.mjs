@@ -167,7 +167,7 @@ test("peers that begin a handshake and stop do not keep others out for long", as
     const deadline = Date.now() + 60000;
     let answer;
     while (answer?.status !== 200) {
-        assert.ok(Date.now() < deadline, "nobody gets in");
+        assert.ok(Date.now() < deadline, "no connection succeeds");
         answer = await request("/healthz", bearer(token), { timeout: 5000 }).catch(() => undefined);
         await new Promise((resolve) => setTimeout(resolve, 200));
     }
@@ -225,7 +225,7 @@ test("the token is in no log, and names for --http are refused", () => {
         ...["--database", database, "--listen", `ipc://${output}/t.ipc`, "--http", "nowhere:1"],
     ]);
     assert.equal(done.status, 1);
-    assert.match(done.stderr.toString(), /'nowhere' is no numeric IPv4 or IPv6 address/);
+    assert.match(done.stderr.toString(), /'nowhere' is not a numeric IPv4 or IPv6 address/);
 });
 
 test("the certificate that is shown is the collector's own", async () => {

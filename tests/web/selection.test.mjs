@@ -411,9 +411,9 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     }, "no database");
     await page.getByText("Import", { exact: true }).click(); // closes the box again: the progress of a dropped file is shown even so
     await page.locator(".page").dispatchEvent("drop", { dataTransfer: dropped });
-    await page.getByText(/the file is no database of sessions/).waitFor();
+    await page.getByText(/the file is not a database of sessions/).waitFor();
     await page.getByRole("button", { name: "Hide", exact: true }).click();
-    await page.getByText(/the file is no database of sessions/).waitFor({ state: "detached" });
+    await page.getByText(/the file is not a database of sessions/).waitFor({ state: "detached" });
     change(`DELETE FROM sessions WHERE session_id = ${row.session_id}`);
     await page.close();
 });

@@ -239,7 +239,7 @@ test("a search on the timeline moves to its own result, not to that of an earlie
     await found.letGo();
     await page.getByRole("button", { name: "Next call of hash_word" }).waitFor();
     await drawnTwice(page);
-    assert.ok(!page.url().includes("call="), "nobody asked for a call of it");
+    assert.ok(!page.url().includes("call="), "no call of it was requested");
     await page.close();
 });
 

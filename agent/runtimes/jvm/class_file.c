@@ -192,7 +192,7 @@ sj_status sj_class_file_read(sj_slice bytes, sj_class_file *file, sj_error *erro
     sj_reader reader = sj_reader_of(bytes.data, bytes.size);
     *file = (sj_class_file){.bytes = bytes};
     if (bytes.size > UINT32_MAX || sj_read_be32(&reader) != CLASS_MAGIC) {
-        return sj_fail(error, SJ_ECORRUPT, "these bytes are no class file");
+        return sj_fail(error, SJ_ECORRUPT, "these bytes are not a class file");
     }
     sj_read_bytes(&reader, 2);
     file->major = sj_read_be16(&reader);

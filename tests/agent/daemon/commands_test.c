@@ -84,9 +84,9 @@ static void malformed_commands_are_refused(void **state)
     (void)state;
     expect_refusal("format-disk", "{}", "knows no command");
     expect_refusal("", "{}", "knows no command");
-    expect_refusal("status", "", "no JSON object");
-    expect_refusal("status", "[]", "no JSON object");
-    expect_refusal("status", "{\"a\": 1, \"a\": 2}", "no JSON object");
+    expect_refusal("status", "", "not a JSON object");
+    expect_refusal("status", "[]", "not a JSON object");
+    expect_refusal("status", "{\"a\": 1, \"a\": 2}", "not a JSON object");
 }
 
 static void wrong_arguments_start_and_stop_nothing(void **state)

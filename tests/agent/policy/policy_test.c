@@ -41,7 +41,7 @@ static void test_mistakes_are_named_with_their_place(void **state)
          "\"runtime\" keeps no budget"},
         {"{\"policy\": 1, \"objc\": {\"system\": 0}}", "t:1:34: true or false"},
         {"{\"policy\": 1, \"functions\": {\"include\": [\"a\",\n \"/(/\"]}}",
-         "t:2:2: \"/(/\" is no regular expression"},
+         "t:2:2: \"/(/\" is not a regular expression"},
         {"{\"policy\": 1, \"functions\": {\"include\": [\"/a{9999}{9999}/\"]}}",
          "counted repetition"},
         {"{\"policy\": 1, \"functions\": {\"include\": [\"/(a)\\\\1/\"]}}", "back-references"},

@@ -124,8 +124,8 @@ static void test_texts_have_a_limit_and_a_length(void **state)
         {"(_:int, data:bytes[n], n:int)", "0/1@3 0/0@0"},
         {"(n:uint, x:double, s:str[n])", "0/0@0 0/0@0 0/2@1"},
         {"(a:bytes)", "\"bytes\" needs the parameter that has their number: bytes[NAME]"},
-        {"(a:bytes[b])", "\"b\" is no parameter that could be a length"},
-        {"(a:bytes[b], b:double)", "\"b\" is no parameter that could be a length"},
+        {"(a:bytes[b])", "\"b\" is not a parameter that can be a length"},
+        {"(a:bytes[b], b:double)", "\"b\" is not a parameter that can be a length"},
         {"(a:str[4097])", "1 to 4096 bytes can be recorded, not \"4097])\""},
         {"(a:str[64)", "\"]\" is needed before \")\""},
         {"(a:int) -> bytes[a]", "the length of a result is not known when it is there"}};

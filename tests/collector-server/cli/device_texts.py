@@ -33,7 +33,7 @@ def painted_stalls(sojourn):
     done = sojourn.run(["stalls", database], capture_output=True, text=True)
     check(done.returncode == 0 and "\x1b" not in done.stdout, f"painted: {done}")
     for name in ("loop", "thread", "work", "java", "BLOCKED", "lock", "holder", "held", "frame"):
-        check("?[31m" + name in done.stdout, f"{name} is not told: {done.stdout}")
+        check("?[31m" + name in done.stdout, f"{name} is not reported: {done.stdout}")
 
 
 def painted_zombies(sojourn):
@@ -57,7 +57,7 @@ def painted_zombies(sojourn):
     check(done.returncode == 0 and "\x1b" not in done.stdout, f"painted: {done}")
     for name in ("ancestor", "value", "kind", "class", "selector", "thread", "access", "function", "module", "event",
                  "owner"):
-        check("?[31m" + name in done.stdout, f"{name} is not told: {done.stdout}")
+        check("?[31m" + name in done.stdout, f"{name} is not reported: {done.stdout}")
 
 
 def painted_tree(sojourn):

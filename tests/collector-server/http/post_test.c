@@ -146,7 +146,7 @@ static void malformed_commands_are_refused_with_the_reason(void **state)
     static const char *const bodies[][2] = {
         {"", "empty"},
         {"{", "line 1"},
-        {"[]", "no JSON object"},
+        {"[]", "not a JSON object"},
         {"{\"kind\": \"status\"}", "devices"},
         {"{\"devices\": \"bench-07\"}", "kind"},
         {"{\"devices\": \"bench-07\", \"kind\": \"statsu\"}", "did you mean"},

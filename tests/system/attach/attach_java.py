@@ -90,7 +90,7 @@ def methods_are_not_recorded_with_counted_calls(sojourn, program):
     recorder.send_signal(signal.SIGINT)
     _, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {errors}")
-    check("methods of java are not recorded with --clock adaptive" in errors, f"not told: {errors}")
+    check("methods of java are not recorded with --clock adaptive" in errors, f"not reported: {errors}")
     check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")
     check(jvm_reports(sojourn, database, "joined") == [], "classes were transformed")
     check_left(program.pid)

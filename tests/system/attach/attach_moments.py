@@ -193,7 +193,7 @@ def test_outlived(sojourn, sample):
         threads = [tid for tid in os.listdir(f"/proc/{moment.target.pid}/task") if tid != str(moment.target.pid)]
         check(len(threads) == 2, f"{len(threads)} threads outlive the first")
         with open(f"/proc/{threads[0]}/maps", encoding="utf-8") as file:
-            check(left == 0 and "libsojourn" not in file.read(), f"the agent stays, {left} bytes are told")
+            check(left == 0 and "libsojourn" not in file.read(), f"the agent stays, {left} bytes are reported")
         status, output = moment.target.finish()
         check(status == 0 and output == "", f"the target ends with {status}: {output}")
 
@@ -235,7 +235,7 @@ def test_initialisation(sojourn, sample):
                 os.kill(pid, signal.SIGKILL)
         told = re.fullmatch(r"initialised 2, strange (\d+)\ndone\n", output)
         check(status == (130 if leaves else 0) and told, f"it ends with {status}: {output}")
-        check((told[1] == "0") == leaves, f"{told[1]} slots are led elsewhere, left: {leaves}")
+        check((told[1] == "0") == leaves, f"{told[1]} slots do not lead to their functions, detached: {leaves}")
 
 
 def test(sojourn, arguments):

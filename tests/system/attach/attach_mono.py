@@ -141,7 +141,7 @@ def methods_are_not_recorded_with_counted_calls(sojourn, program):
     set_policy(sojourn, program.pid, "--function", "*")
     program.tell("early", 2)
     errors = leave(recorder)
-    check("methods of mono are not recorded with --clock adaptive" in errors, f"not told: {errors}")
+    check("methods of mono are not recorded with --clock adaptive" in errors, f"not reported: {errors}")
     check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")
     check_left(program.pid, "counted.db")
 

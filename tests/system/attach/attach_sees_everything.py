@@ -22,7 +22,7 @@ def check_alive(pid):
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
             return file.read().split()[0] != "202"
 
-    wait_for(f"{pid} goes on", is_out_of_futex)
+    wait_for(f"{pid} continues", is_out_of_futex)
 
 
 def test_forks_at_every_moment(sojourn, sample, rounds):

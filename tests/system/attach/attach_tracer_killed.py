@@ -64,7 +64,7 @@ def kill_at_steps(sojourn, target, chance, before, code):
 
 def check_target_continues(target, when):
     work = target.work()
-    wait_for(f"{when}: the target goes on", lambda: target.work() != work)
+    wait_for(f"{when}: the target continues", lambda: target.work() != work)
 
 
 def test(sojourn, arguments):

@@ -44,7 +44,7 @@ accounted lab.db
 rm -f collector.ipc
 "$sojourn" record -q --collector "$url" --wait 1 -- "$samples/ends" return >/dev/null 2>err.txt
 equal "exit code without a server" 3 "$?"
-grep -q "sojourn flush" err.txt || fail "what to do was not told: $(cat err.txt)"
+grep -q "sojourn flush" err.txt || fail "the message does not say what to do: $(cat err.txt)"
 "$sojourn" flush --wait 1 2>/dev/null
 equal "exit code of a flush without a server" 1 "$?"
 start_server

@@ -232,7 +232,7 @@ def forks_join(sojourn, direct):
     direct.run([direct.ends, "fork"], collector.url, code=3)
     done = sojourn.path("done.txt")
     direct.run([direct.sample, "child", done], collector.url)
-    wait_for("the child goes on without its parent", lambda: os.path.exists(done))
+    wait_for("the child continues without its parent", lambda: os.path.exists(done))
     settle(collector, direct)
     check(collector.one(STEPS.format("ends_step")) == 1050, "steps of parent and child")
     check(collector.one("SELECT count(*) AS n FROM processes WHERE session_id = 1") == 2, "processes")

@@ -245,7 +245,7 @@ def descriptors_run_out(sojourn):
         crowd = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(wanted)]
         record(sojourn, url)
         with Peer(("127.0.0.1", port)) as peer:
-            check(peer.ask(frame(PING)) == 0, "nobody is answered any more")
+            check(peer.ask(frame(PING)) == 0, "the collector no longer answers")
         for peer in crowd:
             peer.close()
         check_accounts(sojourn, database)

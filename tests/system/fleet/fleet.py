@@ -60,7 +60,7 @@ def commands(collector, device, ends):
     audit = collector.sql("SELECT kind, state, requested_by FROM commands ORDER BY command_id")
     check([row["state"] for row in audit] ==
           ["done"] * 5 + ["failed"] * 3 + ["done"] * 3, f"the audit: {audit}")
-    check(all(row["requested_by"] for row in audit), "nobody gave the command")
+    check(all(row["requested_by"] for row in audit), "a command has no sender")
 
 
 def offline(collector, device, ends):

@@ -112,7 +112,7 @@ def files_are_delivered_over_http(sojourn, collector, port, device):
         return row if row["state"] not in ("preparing", "queued", "sent") else None
 
     row = wait_for("the recording", ended)
-    check(row["state"] == "done", f"it came to {row}")
+    check(row["state"] == "done", f"it ended with {row}")
     made = json.loads(row["result"])
     check_states(made)
     text = ask_http(collector, port, f"commands/{command}/file").decode()

@@ -106,7 +106,7 @@ def test(sojourn, _arguments):
     off = rows["an-hour-off"]
     check(abs(int(off["clock_error_ns"]) + SHIFT_S * 10**9)
           <= int(off["uncertainty_ns"]) + 10 * 10**9,
-          f"the clock's error is not told: {off}")
+          f"the clock's error is not reported: {off}")
     check(int(off["started_realtime_ns"]) > times["an-hour-off"][1], "the clock was not off at all")
     boots = sojourn.sql(database, "SELECT name, max(boottime_ns) AS ns FROM clock_pairs JOIN "
                                   "sessions USING (session_id) GROUP BY name")

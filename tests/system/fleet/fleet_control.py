@@ -143,7 +143,7 @@ def flight(collector, device, ends):
     child = wait_for("the dump", lambda: collector.sql(
         "SELECT c.* FROM sessions c JOIN sessions p ON c.parent_session_id = p.session_id WHERE "
         f"lower(hex(p.uuid)) = '{session}' AND c.stored_calls > 0"))
-    check("mine" in child[0]["cause"], f"the cause is not told: {child}")
+    check("mine" in child[0]["cause"], f"the cause is not reported: {child}")
     collector.ask(device.name, "stop", session[:10])
     plain = collector.ask(device.name, "launch", ends, "wait")["session"]
     refused = collector.device(device.name, "dump", code=1)

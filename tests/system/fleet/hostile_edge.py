@@ -96,7 +96,7 @@ def check_contents(lab, sent):
               f"not what was sent: {row}")
     check(lab.sql("SELECT count(*) AS n FROM gaps")[0]["n"] == 0, "a stranger has reported a gap")
     check(lab.sql("SELECT count(*) AS n FROM devices")[0]["n"] == 2, "a stranger has made a device")
-    check(lab.sql("SELECT count(*) AS n FROM token_events")[0]["n"] == 2, "somebody was let in")
+    check(lab.sql("SELECT count(*) AS n FROM token_events")[0]["n"] == 2, "an attacker was let in")
 
 
 def make_attack(sojourn, lab, clear, ipc, http, seed):

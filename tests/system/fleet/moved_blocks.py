@@ -155,7 +155,7 @@ def refused(sojourn, database, folder):
                                "ON storage LIKE 'file:' || file_id || ':%' LIMIT 1)", (name,))
             connection.commit()
         done = run(sojourn, "sql", "--csv", SUMS.format(1), copy)
-        check(f"{address}/{name} is no file of blocks" in done.stderr or f"{address}/{name}: No such file" in done.stderr,
+        check(f"{address}/{name} is not a file of blocks" in done.stderr or f"{address}/{name}: No such file" in done.stderr,
               f"a file that is none of blocks: {done.stderr}")
     for storage in ("file:", "file:1:0:0:00000000", "file:1:0:99999999:00000000", "file:1:0:10:zz", "file:99:0:10:00000000",
                     "file:-1:0:10:00000000", "s3://x", "file:1:0:10:00000000:", "file:18446744073709551616:0:1:0"):

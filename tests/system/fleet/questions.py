@@ -106,7 +106,7 @@ def shell(sojourn, database):
     check("function,calls" in done.stdout and "## gaps" in done.stdout, f"shell: {done.stdout}")
     check("s\n1\n" in done.stdout, done.stderr)
     done = sql(sojourn, [database], input=".nothing\nSELECT 1 AS a;\n", expected=2)
-    check("cannot understand .nothing" in done.stderr and done.stdout == "", f"goes on: {done}")
+    check("cannot understand .nothing" in done.stderr and done.stdout == "", f"it continues: {done}")
     sql(sojourn, ["--query", "no_such", database], expected=3)
     sql(sojourn, ["SELECT :x", database], expected=1)
     check(sql(sojourn, ["--param", "x=7", "--csv", "SELECT :x AS x", database]).stdout == "x\n7\n",

@@ -283,7 +283,7 @@ def lossy(sojourn):
     known = stored_calls(sojourn, database)
     continue_recorder(recorder, 2)
     os.kill(recorder.pid, signal.SIGCONT)
-    wait_for("the recorder goes on", lambda: stored_calls(sojourn, database) > known)  # now there is free memory
+    wait_for("the recorder continues", lambda: stored_calls(sojourn, database) > known)  # now there is free memory
     continue_recorder(recorder, 3)
     _, errors = recorder.communicate("\n", timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"lossy: {recorder.returncode} {errors}")

@@ -168,7 +168,7 @@ def single_calls_are_forwarded_once(sojourn, node, lab, words):
     one = lab.forward(*words, "--session", "1", "--from", f"{middle}ns", "--to", f"{middle + 1}ns", "calls", node.url)
     check("1 call of session 1 was sent" in one, f"a window of one call: {one}")
     functions = node.rows("SELECT count() FROM calls WHERE symbol_key NOT IN (SELECT symbol_key FROM functions)")
-    check(functions == [["0"]], f"calls of functions that nobody knows: {functions}")
+    check(functions == [["0"]], f"calls of unknown functions: {functions}")
     lab.forward(*words, "--session", "99", "calls", node.url, code=3, says="99")
 
 

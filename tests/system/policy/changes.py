@@ -311,7 +311,7 @@ def removed_at_once(sojourn, built):
         check([ask(target) for _ in range(3)] == ["ret 78 runs 0\n"] * 2 + ["ret 2 runs 1\n"],
               f"a changed rule: {answer}")
         set_policy(sojourn, pid, "--policy", sojourn.path("other.json"))
-        check(ask(target) == "ret 2 runs 1\n", "what goes on counts from the beginning")
+        check(ask(target) == "ret 2 runs 1\n", "a rule that stays counts from the beginning")
         elsewhere = {**OPEN, "argument": 1, "change": {"return": 1}}
         answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, [elsewhere], "elsewhere.json"))
         check(not answer["not_applied"], f"a rule about another value: {answer}")

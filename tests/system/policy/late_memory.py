@@ -33,7 +33,7 @@ def test_memory(sojourn, program, launched, *options):
         pid = children(target.pid)[0] if launched else target.pid
         for rules in (MEMORY[:1], MEMORY, [], MEMORY):
             answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "memory", rules))
-            check(not [text for text in answer["not_applied"] if "go on recording to the end" not in text], f"{rules}: {answer}")
+            check(not [text for text in answer["not_applied"] if "rules of the old policy record until the end" not in text], f"{rules}: {answer}")
             goes_on(target, 0, "calls whose memory is counted")
         if not launched:
             leave(sojourn, target, recorder, before, code, has_heap=True)

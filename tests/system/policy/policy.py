@@ -263,7 +263,7 @@ def stopping_and_starting_leaves_a_gap(sojourn, program):
                             "do": ["stop"]}]}
     database, _ = recorded(sojourn, program, "", "stop", policy=policy)
     check_accounts(sojourn, database)
-    check(counts(sojourn, database)["ends_step"] == 500, "recording went on after stop")
+    check(counts(sojourn, database)["ends_step"] == 500, "recording continued after stop")
 
 
 def budgets_are_kept_by_unhooking_functions(sojourn, program):

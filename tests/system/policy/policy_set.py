@@ -372,7 +372,7 @@ def nonsense_is_refused(sojourn, programs):
     check(json.loads(shown.stdout)["functions"] == {"include": ["policy_*"]}, f"not kept: {shown}")
     set_policy(sojourn, target.pid, "--value", "policy_*(1:int)", *ALL)
     answer = set_policy(sojourn, target.pid, *ALL)
-    check(answer["not_applied"] == ["values: rules of the policy before go on recording to the end"], f"values go on: {answer}")
+    check(answer["not_applied"] == ["values: the rules of the old policy record until the end"], f"values go on: {answer}")
     answer = set_policy(sojourn, target.pid, "--buffer", "8", *ALL)
     check("buffer" in str(answer["not_applied"]), f"buffers cannot change: {answer}")
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)

@@ -85,7 +85,7 @@ def test_sums(sojourn, database):
             FROM call_costs AS k JOIN functions AS f USING (function_id) GROUP BY f.name"""):
         of = sums[row["name"]]
         check(all(of[name] == row[name] for name in ("calls", "allocations", "frees_self", "net_bytes")), f"{of}, {row}")
-        check(row["cpu_calls"] == 0 and of["cpu_ns"] is None, f"CPU time that nobody asked for: {row}")
+        check(row["cpu_calls"] == 0 and of["cpu_ns"] is None, f"CPU time that was not requested: {row}")
 
 
 def test_attached(sojourn, program):

@@ -27,7 +27,7 @@ rm run.db
 "$sojourn" record -q -o run.db --summary run.json -- bash -c "/bin/true; echo" >/dev/null
 equal "losses of a child that returns" 0/0 \
     "$(query run.db "SELECT lost_calls || '/' || lost_events FROM sessions")"
-grep -q '"inherited_exits": [1-9]' run.json || fail "nobody returned: no test"
+grep -q '"inherited_exits": [1-9]' run.json || fail "no inherited exit was counted, so this tests nothing"
 accounted run.db
 
 # A flood with one small chunk and no waiting: losses are counted to the call.
@@ -56,7 +56,7 @@ wait_for is_shell_left
 echo >resume
 wait "$recorder"
 equal "exit code at the limit" 3 "$?"
-grep -q "size limit was reached after .*unhooked" err.txt || fail "not told: $(cat err.txt)"
+grep -q "size limit was reached after .*unhooked" err.txt || fail "not reported: $(cat err.txt)"
 grep -q '"full_after_ns": [1-9]' run.json || fail "not in $(cat run.json)"
 equal "first and last program at the limit" "left running,left running" "$(query run.db \
     "SELECT group_concat(disarm_reason) FROM processes
@@ -79,8 +79,8 @@ equal "exit code with a daemon" 3 "$?"
 wait_for test -s daemon.pid
 daemon=$(cat daemon.pid)
 background=$daemon
-grep -q "1 process of the program goes on .*: ends ($daemon);.*--until-all-end" err.txt ||
-    fail "not told: $(cat err.txt)"
+grep -q "1 process of the program is running .*: ends ($daemon);.*--until-all-end" err.txt ||
+    fail "not reported: $(cat err.txt)"
 grep -q "lost  *nothing, up to the end" err.txt || fail "silent: $(cat err.txt)"
 grep -q "\"left\": \[{\"pid\": $daemon, \"name\": \"ends\"}\]" run.json ||
     fail "not in $(cat run.json)"

@@ -65,7 +65,7 @@ because=$(query run.db "SELECT quarantine_reason FROM sessions WHERE session_id 
 equal "reason stored" "the database refused: no paths here" "$because"
 [ "$(query run.db "SELECT sum(call_count) FROM streams JOIN blocks USING (stream_id)
     WHERE session_id = 2")" -gt 1000 ] || fail "calls of a quarantined session are missing"
-grep -q "has no sums .*: $because; .*--rebuild" err.txt || fail "not told: $(cat err.txt)"
+grep -q "has no sums .*: $because; .*--rebuild" err.txt || fail "not reported: $(cat err.txt)"
 grep -q "\"quarantine_reason\": \"$because\"" summary.json || fail "not in $(cat summary.json)"
 grep -q '"quarantine_remedy": ".*--rebuild' summary.json || fail "no next step in $(cat summary.json)"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
@@ -88,10 +88,10 @@ rm -f run.db
 query run.db "CREATE TRIGGER folded AFTER UPDATE OF stored_blocks ON sessions
     BEGIN UPDATE sessions SET folded_paths = 7, folded_calls = 21 WHERE folded_paths = 0; END"
 "$sojourn" record --summary summary.json -o run.db -- "$samples/ends" return >out.txt 2>err.txt
-grep -q "the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(cat err.txt)"
+grep -q "the 7 rarest, with 21 calls, were folded" err.txt || fail "not reported: $(cat err.txt)"
 grep -q '"folded_calls": 21' summary.json || fail "not in $(cat summary.json)"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
-grep -q "note: .* the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(cat err.txt)"
+grep -q "note: .* the 7 rarest, with 21 calls, were folded" err.txt || fail "not reported: $(cat err.txt)"
 "$sojourn" sessions run.db | grep -q '21' || fail "sessions does not count the folded calls"
 "$sojourn" check --baseline 1 2 run.db >out.txt 2>err.txt
 grep -q "note: .* of what is checked are on rare call paths" err.txt || fail "check: $(cat err.txt)"

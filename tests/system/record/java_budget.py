@@ -94,7 +94,7 @@ def count_orphans(sojourn, database):
 def traced(pid):
     """Traces the process while the block under `with` runs, so that the process refuses other tracers."""
     libc = ctypes.CDLL(None)
-    wait_for("nobody else traces it", lambda: libc.ptrace(PTRACE_SEIZE, pid, None, None) == 0)
+    wait_for("no other process traces it", lambda: libc.ptrace(PTRACE_SEIZE, pid, None, None) == 0)
     yield
     libc.ptrace(PTRACE_INTERRUPT, pid, None, None)
     os.waitpid(pid, ANY_CHILD)
@@ -116,7 +116,7 @@ def muted(sojourn, classes):
     check(recorder.stdout.readline() == "ready\n", "the program did not start")
     wait_for("the method of the hidden class is muted", lambda: is_muted(sojourn, database))
     left_out = says(recorder)
-    wait_for("the loop goes on", lambda: says(recorder) > left_out + 10000)
+    wait_for("the loop continues", lambda: says(recorder) > left_out + 10000)
     java = children(recorder.pid)[0]
     unrecorded = (says(recorder) - left_out) // 2  # at least: the governor may have tried it meanwhile
     with traced(java):

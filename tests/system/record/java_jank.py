@@ -97,7 +97,7 @@ def a_dump_without_a_collector_is_a_file(sojourn, command):
     told = sojourn.run(["stalls", database], capture_output=True, text=True).stdout
     for words in ('"events" late, for', "stalled thread events", "Jank.read()", "Jank.compact(", "which saver holds",
                   "pauses of the garbage collector meanwhile: ", "safepoints (all threads of the JVM stopped)"):
-        check(words in told, f"\"{words}\" is not told:\n{told}")
+        check(words in told, f"\"{words}\" is not reported:\n{told}")
 
 
 def a_dump_stays_within_the_limit_of_its_folder(sojourn, command):

@@ -14,7 +14,7 @@ wait_for sh -c '[ "$(ls run/sojourn/*/control | wc -l)" -eq 2 ]'
 wait_for grep -q . two.txt
 "$sojourn" mark begin which 2>err.txt
 equal "exit code when two go on" 2 "$?"
-grep -q "2 recordings go on" err.txt || fail "two recordings: $(cat err.txt)"
+grep -q "2 recordings are running" err.txt || fail "two recordings: $(cat err.txt)"
 equal "sessions listed" 2 "$(grep -c '^  [0-9a-f]\{32\}$' err.txt)"
 "$sojourn" mark --session 0123456789abcdef begin which 2>err.txt
 equal "exit code of an unknown session" 3 "$?"
@@ -31,7 +31,7 @@ equal "marks of the second" "both" "$(query two.db "SELECT group_concat(name) FR
 equal "marks in their order and within the session" 1 "$(query one.db "SELECT
     max(at_ns) FILTER (WHERE is_end) > min(at_ns) AND min(at_ns) > 0 FROM marks")"
 "$sojourn" mark begin late 2>err.txt
-equal "exit code when nothing goes on" 3 "$?"
+equal "exit code without a recording" 3 "$?"
 accounted one.db
 accounted two.db
 

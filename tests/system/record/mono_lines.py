@@ -112,7 +112,7 @@ def unknown_lines_are_reported(sojourn, program):
     check(lines(sojourn, database) == {}, "lines of another build's symbols")
     # Without the option no lines are reported.
     record(sojourn, database, ["mono", program, "leaf"], ())
-    check(lines(sojourn, database) == {}, "lines that nobody asked for")
+    check(lines(sojourn, database) == {}, "lines that were not requested")
 
 
 def killed(sojourn):

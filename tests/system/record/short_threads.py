@@ -35,7 +35,7 @@ def test(sojourn, arguments):
     done, told = record(sojourn, arguments[0], 6000, ["--threads", "1", "--when-full", "drop"])
     check(told["lost_calls"] > 0 and told["refused_threads"] > 0, f"nothing lost: {told}")
     check(f"lost {told['lost_calls']} calls" in done.stderr and "--threads" in done.stderr,
-          f"not told: {done.stderr}")
+          f"not reported: {done.stderr}")
 
 
 main(test)

@@ -192,7 +192,7 @@ def test_unwinders_attached(sojourn, samples):
             check(process.stdout.readline() == b"ready\n", "it does not begin")
             before = code_bytes(process.pid)
             with start_attach(sojourn, process.pid, TINY) as recorder:
-                check(process.stdout.readline() == b"stepped\n", "no step came to a stub")
+                check(process.stdout.readline() == b"stepped\n", "no step reached a stub")
                 recorder.send_signal(signal.SIGINT)
             check_left(before, process.pid, "the program")
             process.send_signal(signal.SIGTERM)
@@ -221,7 +221,7 @@ def test_debugger(sojourn, samples):
     program = os.path.join(samples, "signal_places")
     with subprocess.Popen([sojourn.program, "record", "-q", "-o", sojourn.path("gdb.db"), "--", program, "held"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
-        check(recorder.stdout.readline() == b"ready\n" and recorder.stdout.readline() == b"held\n", "no step came to a stub")
+        check(recorder.stdout.readline() == b"ready\n" and recorder.stdout.readline() == b"held\n", "no step reached a stub")
         check_frames(sojourn, children(recorder.pid)[0], program, "recorded")
         said, _ = recorder.communicate(b"on")
         check(said == b"held: sum 6560\n", f"the program said {said}")
@@ -236,7 +236,7 @@ def hold_and_leave(sojourn, samples, is_debugged):
         # The handler is not recorded: a recorded handler would use up the step that is meant for the recorder's code.
         with start_attach(sojourn, process.pid, TINY) as recorder:
             try:
-                check(process.stdout.readline() == b"held\n", "no step came to a stub")
+                check(process.stdout.readline() == b"held\n", "no step reached a stub")
                 if is_debugged:
                     check_frames(sojourn, process.pid, command[0], "attached")
             finally:

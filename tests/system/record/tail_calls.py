@@ -46,7 +46,7 @@ def jumps(rows, program):
         found[pair] = found.get(pair, 0) + 1
         check(row["parent_id"] == row["tail_caller_id"], f"{program}: {row} of {caller}")
         check(row["physical_parent_id"] == caller["physical_parent_id"], f"{program}: {row} of {caller}")
-        check(caller["end_ns"] == row["end_ns"], f"{program}: {row} ends, {caller} goes on")
+        check(caller["end_ns"] == row["end_ns"], f"{program}: {row} ends, {caller} continues")
         left = caller["start_ns"] + caller["physical_duration_ns"]
         check(left == row["start_ns"], f"{program}: {caller} left {left}, {row} entered")
     return found

@@ -133,7 +133,7 @@ def refusals(sojourn):
                        (f"f({'a:int,a:double,' * 7}a:int,a:int)", "only the first 15 can"),
                        ("f(_:int,_:int,_:int,_:int,_:int,_:int,_:struct,g:int)", "argument 8 is passed on the stack"),
                        ("f(a:bytes)", "bytes[NAME]"), ("f(a:str[5000])", "1 to 4096 bytes"),
-                       ("f(a:bytes[x], x:double)", '"x" is no parameter that could be a length')):
+                       ("f(a:bytes[x], x:double)", '"x" is not a parameter that can be a length')):
         done = sojourn.run(["record", "--value", rule, "--", "/bin/true"], capture_output=True, text=True)
         check(done.returncode == 125 and what in done.stderr, f"{rule}: {done}")
     done = sojourn.run(["record", "--value", "f(a:int)", "--value", "f(2:int)", "--", "/bin/true"],
