@@ -61,9 +61,9 @@ typedef struct sj_hooks_entries {
 } sj_hooks_entries;
 
 /* Like sj_hooks_apply, but functions run the caller's code at their entries, and calls are not
- * recorded. Later plans cannot hook these functions (SJ_SKIP_CODE_DIFFERS). Returns the same errors,
- * and SJ_ELIMIT, changing nothing, if the table of such functions has no space for all patches of
- * the plan. */
+ * recorded. Later plans cannot hook these functions (SJ_SKIP_CODE_DIFFERS). Returns the same
+ * errors, and SJ_ELIMIT, changing nothing, if the table of such functions has no space for all
+ * patches of the plan. */
 SJ_MUST_CHECK sj_status sj_hooks_apply_entries(const void *bytes, size_t size_bytes, uint64_t bias,
                                                const sj_hooks_entries *heap_entries,
                                                sj_hooked_module *module, sj_hooks_report *report);
