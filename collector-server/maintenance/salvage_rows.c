@@ -204,7 +204,7 @@ static bool follows(sqlite3_stmt *scan, const row_key *last, bool backwards)
 {
     int order = last->count == 0 ? 1 : 0;
     for (int i = 0; i < last->count && order == 0; ++i) {
-        order = sj_value_compare(sqlite3_column_value(scan, i), last->values[i]);
+        order = sj_value_order(sqlite3_column_value(scan, i), last->values[i]);
         order = backwards ? -order : order;
     }
     return order > 0;
@@ -311,7 +311,7 @@ static bool find_cut(const table_reader *reader, const key_range *range, range_c
     const row_key *high = &range->high;
     int i = 0;
     while (i < low->count && i < high->count &&
-           sj_value_compare(low->values[i], high->values[i]) == 0) {
+           sj_value_order(low->values[i], high->values[i]) == 0) {
         i++;
     }
     if (i >= low->count || i >= high->count || !is_integer(low->values[i]) ||

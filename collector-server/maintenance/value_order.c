@@ -31,7 +31,7 @@ static int rank_of(sqlite3_value *value)
     }
 }
 
-int sj_value_compare(sqlite3_value *a, sqlite3_value *b)
+int sj_value_order(sqlite3_value *a, sqlite3_value *b)
 {
     if (rank_of(a) != rank_of(b)) {
         return rank_of(a) - rank_of(b);

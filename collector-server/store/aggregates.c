@@ -129,7 +129,7 @@ static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_e
     return SJ_RUN(run->sql, estimate_put, run->error, .session_id = run->state->session_id,
                   .function_id = function_id, .untimed_calls = before.untimed + estimate->untimed,
                   .sampled_calls = before.timed + estimate->timed,
-                  .error_ns = (hypot(before.error_ns, more) + 0.5));
+                  .error_ns = llround(hypot(before.error_ns, more)));
 }
 
 static sj_status put_estimates(flush_run *run)
