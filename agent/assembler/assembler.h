@@ -192,6 +192,8 @@ typedef struct sj_assembler_counters {
     /* Exits of calls that the parent entered before it forked this process. No record is missing
      * for them. */
     uint64_t inherited_exits;
+    /* Exits without a recorded entry, also if the entry was lost. Not part of lost_events: each is
+     * an event of a gap of its own (SJ_GAP_ORPHAN). */
     uint64_t orphan_exits;
     uint64_t notes;
     uint64_t value_records;

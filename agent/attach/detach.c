@@ -36,6 +36,7 @@
 
 enum {
     ATTEMPTS = 200,
+    LEAST_ATTEMPTS = 10,
     PAUSE_NS = 2000000,
     CALL_TIMEOUT_MS = 30000,
     ALONE_MS = 10,
@@ -45,6 +46,7 @@ enum {
 #define SECOND_NS UINT64_C(1000000000)
 #define RESTORE_NS (10 * SECOND_NS)
 #define LEAVE_NS (2 * SECOND_NS)  /* For each step. */
+#define SLOW_NS (10 * SECOND_NS)  /* For LEAST_ATTEMPTS of a step, on a busy machine. */
 #define SPACE_NS (10 * SECOND_NS) /* Longest wait of a thread for space in its buffer. */
 #define ENDING_NS (10 * SECOND_NS)
 
@@ -79,14 +81,17 @@ static bool is_due(const detaching *detach, uint32_t attempt, uint64_t deadline_
 /* Deadlines of one step of leaving. */
 typedef struct leave_limits {
     uint64_t deadline_ns;
+    uint64_t slow_ns;  /* Until then, a step has LEAST_ATTEMPTS, which may take longer. */
     uint64_t space_ns; /* Until then, threads that wait for space are given time to leave. */
     uint64_t grace_ns; /* End of that time. 0: no thread has waited for space. */
 } leave_limits;
 
 static leave_limits begin_step(void)
 {
-    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    return (leave_limits){.deadline_ns = deadline_ns, .space_ns = deadline_ns + SPACE_NS};
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    return (leave_limits){.deadline_ns = now_ns + LEAVE_NS,
+                          .slow_ns = now_ns + SLOW_NS,
+                          .space_ns = now_ns + LEAVE_NS + SPACE_NS};
 }
 
 /* True if a step of leaving has another attempt. A thread that waited for space leaves the agent
@@ -98,8 +103,9 @@ static bool may_leave(const detaching *detach, uint32_t attempt, leave_limits *l
         sj_space_waiters_exist(&detach->target, &detach->agent.state)) {
         limits->grace_ns = now_ns + LEAVE_NS;
     }
+    const bool is_slow = attempt < LEAST_ATTEMPTS && now_ns < limits->slow_ns;
     return is_due(detach, attempt, limits->deadline_ns) ||
-           (now_ns < limits->grace_ns && sj_tracee_is_there(&detach->target));
+           ((is_slow || now_ns < limits->grace_ns) && sj_tracee_is_there(&detach->target));
 }
 
 static void record_stop(detaching *detach, sj_stop_clock *clock)

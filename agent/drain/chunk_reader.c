@@ -87,14 +87,20 @@ static bool is_partly_written(const sj_record *place)
     return sj_arena_record_tag(place) == 0 && sj_word_is_short(sj_record_word(place, 0));
 }
 
+/* Returns a time for a batch. Call it after its records were copied: no record may be later than
+ * the clock that extends its time. */
+static uint64_t batch_ticks(void)
+{
+    return sj_clock_ticks() + CLOCK_SLACK_TICKS;
+}
+
 /* Completes a batch of `count` places, which the buffer holds. `events` of them are events. */
 static void fill_batch(sj_chunk_reader *reader, uint32_t count, uint32_t events,
                        sj_record_batch *batch)
 {
     batch->records = reader->buffer;
     batch->count = count;
-    /* After the copy: no record may be later than the clock that extends its time. */
-    batch->now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
+    batch->now_ticks = batch_ticks();
     reader->progress->position += count;
     reader->progress->unsent += events;
     reader->stalled_ns = 0;
@@ -229,6 +235,7 @@ static bool skip_hole(sj_chunk_reader *reader, const sj_record *records, sj_reco
         return false;
     }
     /* The content of the records is unknown, so they count as events, not calls. */
+    batch->now_ticks = batch_ticks();
     batch->lost_events = next - progress->position;
     reader->torn += batch->lost_events;
     reader->has_holes = true;

@@ -32,12 +32,15 @@ static sj_status give_times_to_portion(sj_record_stages *stages, const sj_record
     return pass_on(stages, &batch, next);
 }
 
-/* Passes on the records that wait for a time, because the next records are lost. */
+/* Passes on the records that wait for a time, because the next records are lost. They get times up
+ * to now, which may be later than the end of their process. */
 static sj_status settle_times(sj_record_stages *stages, sj_record_batch *batch,
                               const record_stage *next)
 {
+    const uint64_t ticks = sj_clock_ticks();
     size_t count = 0;
-    SJ_TRY(sj_untimed_records_settle(stages->untimed, sj_clock_ticks(), &batch->records, &count));
+    SJ_TRY(sj_untimed_records_settle(stages->untimed, ticks, &batch->records, &count));
+    batch->now_ticks = batch->now_ticks > ticks ? batch->now_ticks : ticks;
     batch->count = (uint32_t)count;
     batch->has_values = stages->keeps_values;
     return pass_on(stages, batch, next);
@@ -184,9 +187,9 @@ sj_status sj_record_stages_end(sj_record_stages *stages, uint64_t now_ticks)
     sj_record_batch batch = {.now_ticks = now_ticks};
     sj_unhooked_point point;
     SJ_TRY(stages->untimed != NULL ? settle_times(stages, &batch, table + 1) : SJ_OK);
-    SJ_TRY(release_calls(stages, now_ticks));
+    SJ_TRY(release_calls(stages, batch.now_ticks));
     return sj_unhooked_calls_end(&stages->unhooked, &point)
-               ? report_unhooked(stages, &point, now_ticks)
+               ? report_unhooked(stages, &point, batch.now_ticks)
                : SJ_OK;
 }
 

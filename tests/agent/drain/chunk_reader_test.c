@@ -204,6 +204,21 @@ static void test_old_hole_counts_as_torn_and_its_chunk_is_kept(void **state)
     assert_int_equal(counters(f).lost_events, 1);
 }
 
+/* The stages extend the times of records that wait with the time of the batch. */
+static void test_batch_of_a_hole_has_a_time(void **state)
+{
+    fixture *f = *state;
+    sj_record_batch batch;
+    const uint64_t begun_ticks = sj_clock_ticks();
+    (void)fake_thread_reserve(&f->thread);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+    sj_chunk_reader_start(&f->reader, SJ_READ_LAST, 1);
+    assert_true(sj_chunk_reader_next(&f->reader, &batch));
+    assert_int_equal(batch.count, 0);
+    assert_int_equal(batch.lost_events, 1);
+    assert_true(batch.now_ticks > begun_ticks);
+}
+
 static void test_idle_thread_has_no_hole(void **state)
 {
     fixture *f = *state;
@@ -421,6 +436,7 @@ int main(void)
         WITH_FIXTURE(test_unread_chunks_are_not_given_back),
         WITH_FIXTURE(test_hole_stops_the_reader_until_it_is_filled),
         WITH_FIXTURE(test_old_hole_counts_as_torn_and_its_chunk_is_kept),
+        WITH_FIXTURE(test_batch_of_a_hole_has_a_time),
         WITH_FIXTURE(test_idle_thread_has_no_hole),
         WITH_FIXTURE(test_last_read_counts_holes_at_once_and_passes_missing_chunks),
         WITH_FIXTURE(test_notes_of_drops_are_summed),

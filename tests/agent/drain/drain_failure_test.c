@@ -352,6 +352,27 @@ static void a_process_whose_arena_is_never_mapped_is_counted(void **state)
     tear_down(&f);
 }
 
+/* Without memory, the drain reports the arena without reading its process. */
+static void a_failed_drain_counts_a_process_of_another_version(void **state)
+{
+    fixture f;
+    bool busy = false;
+    sj_drain_counters drain;
+    (void)state;
+    set_up(&f, end_process(), NULL, true);
+    record(&f, &f.threads[0]);
+    sj_arena_view_header(&f.arena.view)->version = SJ_ARENA_VERSION + 1;
+    fail_alloc_from(0);
+    (void)!sj_drain_step(f.drain, &busy);
+    sj_drain_finish(f.drain);
+    assert_true(fail_alloc_stop());
+    sj_drain_get_counters(f.drain, &drain);
+    assert_int_not_equal(drain.failure, SJ_OK);
+    assert_int_equal(drain.processes_unreadable, 1);
+    assert_int_equal(drain.processes_without_arena, 0);
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +382,7 @@ int main(void)
         cmocka_unit_test(records_after_the_failure_are_sent),
         cmocka_unit_test(an_arena_is_mapped_once_there_is_memory),
         cmocka_unit_test(a_process_whose_arena_is_never_mapped_is_counted),
+        cmocka_unit_test(a_failed_drain_counts_a_process_of_another_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

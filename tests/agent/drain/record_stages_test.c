@@ -1,7 +1,8 @@
 /* Tests what the stages do with a batch as a whole: each portion of it is filtered alike, and a
- * loss follows the records before it. */
+ * loss follows the records before it. No record is later than its batch. */
 #include "agent/drain/record_stages.h"
 
+#include "agent/drain/record_ticks.h"
 #include "tests/support/check.h"
 #include "tests/support/fake_arena.h"
 
@@ -10,6 +11,7 @@ enum { STACK = 0x7f0000, FUNCTION = 5, PLACES = 600 };
 static size_t fed;      /* records that the assembler got */
 static size_t lost_at;  /* number of records before the loss */
 static uint64_t lost;   /* events of the loss */
+static bool has_late;   /* the assembler got a record that is later than its batch */
 static int pause_count; /* requests to stop that the triggers got */
 
 sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
@@ -18,8 +20,10 @@ sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *rec
                                    uint64_t now_ticks)
 {
     (void)assembler;
-    (void)records;
-    (void)now_ticks;
+    for (size_t i = 0; i < count; i++) {
+        has_late = has_late ||
+                   sj_record_age(sj_record_ticks48(&records[i]), now_ticks & SJ_TICKS48_MASK) != 0;
+    }
     fed += count;
     return SJ_OK;
 }
@@ -86,6 +90,7 @@ static int set_up(void **state)
     fed = 0;
     lost_at = 0;
     lost = 0;
+    has_late = false;
     pause_count = 0;
     const sj_staged_thread thread = {.slot = &f.slot, .view = &f.view, .name = "test"};
     sj_read_progress_init(&f.progress, &f.slot);
@@ -154,6 +159,22 @@ static void a_loss_follows_the_records_that_wait_for_a_time(void **state)
     assert_int_equal(f->progress.waiting, 0);
 }
 
+/* The end of the process is known before the waiting records get their times. */
+static void no_record_is_later_than_its_batch_at_the_end(void **state)
+{
+    fixture *f = *state;
+    const uint64_t ended_ticks = sj_clock_ticks();
+    fake_record_write(&f->records[0], ended_ticks, SJ_RECORD_ENTER, FUNCTION, STACK);
+    fake_record_write(&f->records[1], 0, SJ_RECORD_LEAVE, FUNCTION, STACK | SJ_STACK_UNTIMED);
+    const sj_record_batch batch = {
+        .records = f->records, .count = 2, .now_ticks = ended_ticks, .has_shorts = true};
+    assert_int_equal(sj_record_stages_feed(&f->stages, &batch), SJ_OK);
+    assert_int_equal(f->progress.waiting, 1);
+    assert_int_equal(sj_record_stages_end(&f->stages, ended_ticks), SJ_OK);
+    assert_int_equal(fed, 2);
+    assert_false(has_late);
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -161,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(a_request_far_behind_the_first_record_is_seen),
         WITH_FIXTURE(a_loss_follows_the_records_that_wait_for_a_time),
+        WITH_FIXTURE(no_record_is_later_than_its_batch_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
@@ -137,6 +138,38 @@ static void test_a_thread_waits_after_a_handler_has_returned(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(wait_despite_a_handler_that_returned), 0);
+}
+
+/* Runs on a coroutine's stack, which is the low end of a mapping of 64 MiB. */
+static void fill_in_coroutine(void)
+{
+    call_times(3 * SJ_CHUNK_RECORDS);
+}
+
+/* The search for a handler's frame would copy the whole mapping. */
+static void never_wait_below_a_large_mapping(const char *directory)
+{
+    enum { MAPPING_BYTES = 64 * 1024 * 1024, STACK_BYTES = 256 * 1024 };
+    static ucontext_t here;
+    static ucontext_t coroutine;
+    void *stack = mmap(NULL, MAPPING_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(stack != MAP_FAILED);
+    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
+    CHECK(getcontext(&coroutine) == 0);
+    coroutine.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK_BYTES};
+    coroutine.uc_link = &here;
+    makecontext(&coroutine, fill_in_coroutine, 0);
+    CHECK(swapcontext(&here, &coroutine) == 0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) == 0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) > 0);
+    check_account(0, (tally){0}, 3 * SJ_CHUNK_RECORDS);
+}
+
+static void test_a_coroutine_below_a_large_mapping_never_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(never_wait_below_a_large_mapping), 0);
 }
 
 enum { SPARE_CHUNKS = 4, SPARE_HANDLERS = 20 };
@@ -619,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_waits_although_a_handler_is_installed),
         cmocka_unit_test(test_a_signal_handler_never_waits),
         cmocka_unit_test(test_a_thread_waits_after_a_handler_has_returned),
+        cmocka_unit_test(test_a_coroutine_below_a_large_mapping_never_waits),
         cmocka_unit_test(test_handlers_of_a_waiting_thread_record_into_reserved_space),
         cmocka_unit_test(test_a_handler_may_leave_a_waiting_thread_by_longjmp),
         cmocka_unit_test(test_a_child_may_return_from_a_handler_into_a_wait),
