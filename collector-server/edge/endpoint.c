@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -57,9 +58,14 @@ static sj_status failed(sj_endpoint *endpoint, const char *url, int problem, sj_
                    url, strerror(problem));
 }
 
-/* Removes a socket file that has no server, as a killed server leaves it behind. */
+/* Removes a socket file that has no server, as a killed server leaves it behind. The kernel refuses
+ * a connection to any other kind of file in the same way. */
 static void remove_stale(const struct sockaddr_un *address, socklen_t size)
 {
+    struct stat file;
+    if (lstat(address->sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) {
+        return;
+    }
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe >= 0) {
         if (connect(probe, (const struct sockaddr *)address, size) != 0 && errno == ECONNREFUSED) {

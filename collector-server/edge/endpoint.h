@@ -32,7 +32,7 @@ bool sj_endpoint_is_url(const char *url);
 
 /* Starts listening. Hosts may be names, "*", or IPv6 addresses in brackets. Replaces a socket file
  * that has no server. May block in the resolver. Returns SJ_EINVAL for other kinds of address,
- * SJ_EEXIST if a server already listens there, or SJ_EIO. */
+ * SJ_EEXIST if a server already listens there or the path is another kind of file, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_endpoint_open(sj_endpoint *endpoint, const char *url, sj_error *error);
 
 /* Accepts the next connection. Returns its descriptor, non-blocking and with TCP keep-alive. Writes

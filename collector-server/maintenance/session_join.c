@@ -24,7 +24,7 @@ typedef struct block_row {
     int64_t kind;
     int64_t first_event;
     int64_t event_count;
-    bool is_marked; /* the block cannot be read */
+    bool is_marked; /* the block cannot be read, or its bytes are missing */
     sqlite3_stmt *row;
 } block_row;
 
@@ -45,6 +45,14 @@ typedef struct join_run {
     block_choice choice;    /* for `other`, after all overlapping blocks were seen */
 } join_run;
 
+/* True if no bytes of the block are stored (sj_block_files_get). */
+static bool is_missing(sqlite3_stmt *row)
+{
+    const char *storage = (const char *)sqlite3_column_text(row, STORAGE_COLUMN);
+    return sqlite3_column_type(row, DATA_COLUMN) == SQLITE_NULL &&
+           (storage == NULL || strcmp(storage, "inline") == 0);
+}
+
 static block_row read_block(sqlite3_stmt *row)
 {
     return (block_row){.block_id = sqlite3_column_int64(row, 0),
@@ -52,7 +60,7 @@ static block_row read_block(sqlite3_stmt *row)
                        .kind = sqlite3_column_int64(row, 2),
                        .first_event = sqlite3_column_int64(row, 3),
                        .event_count = sqlite3_column_int64(row, 4),
-                       .is_marked = sqlite3_column_int64(row, 7) != 0,
+                       .is_marked = sqlite3_column_int64(row, 7) != 0 || is_missing(row),
                        .row = row};
 }
 
@@ -144,7 +152,7 @@ static bool is_stream_end(const sj_block *block)
 
 static sj_status note_wrong_end(const join_run *run, int64_t stream_id, bool is_own)
 {
-    return sj_sql_each(run->copy->target, "INSERT INTO temp.wrong_ends VALUES (?1, ?2)",
+    return sj_sql_each(run->copy->target, "INSERT OR IGNORE INTO temp.wrong_ends VALUES (?1, ?2)",
                        SJ_SQL_INTS(stream_id, is_own), NULL, NULL, run->copy->error);
 }
 
@@ -250,7 +258,8 @@ static sj_status see_own_block(void *context, sqlite3_stmt *row)
     }
     run->choice = choice;
     return choice == TAKE_OTHER
-               ? add_block(run, "INSERT INTO temp.replaced_blocks VALUES (?1)", own.block_id)
+               ? add_block(run, "INSERT OR IGNORE INTO temp.replaced_blocks VALUES (?1)",
+                           own.block_id) /* several blocks may replace an end */
                : SJ_OK;
 }
 
@@ -279,6 +288,9 @@ static sj_status drop_early_end(const join_run *run, sqlite3_stmt *row, bool is_
     sj_block block;
     sj_slice bytes;
     const block_row end = read_block(row);
+    if (end.is_marked) {
+        return SJ_OK;
+    }
     SJ_TRY(read_bytes(is_own ? run->own_files : run->copy->files, &end, &bytes, run->copy->error));
     const sj_status status = sj_block_decode(run->own_decoder, bytes, SJ_WANT_ALL, &block);
     if (status != SJ_OK || !is_stream_end(&block)) {

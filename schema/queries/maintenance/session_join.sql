@@ -77,10 +77,11 @@ AND EXISTS (SELECT number FROM main.filtered_frames WHERE session_id = t.session
 LIMIT 1
 
 -- name: session_join_tables
--- replaced_blocks are blocks of the target. wrong_ends are blocks that end a stream too early.
+-- replaced_blocks are blocks of the target. wrong_ends are streams that a block ends too early.
 CREATE TEMP TABLE joined_blocks (block_id INTEGER PRIMARY KEY);
 CREATE TEMP TABLE replaced_blocks (block_id INTEGER PRIMARY KEY);
-CREATE TEMP TABLE wrong_ends (stream_id INTEGER NOT NULL, is_own INTEGER NOT NULL);
+CREATE TEMP TABLE wrong_ends (stream_id INTEGER NOT NULL, is_own INTEGER NOT NULL,
+    PRIMARY KEY (stream_id, is_own));
 CREATE TEMP TABLE new_filtered AS
 SELECT number
 FROM source.filtered_frames

@@ -576,6 +576,40 @@ static void an_address_in_use_is_refused(void **state)
     close(peer);
 }
 
+/* Makes what a killed server leaves behind: a socket file without a server. */
+static void leave_socket_file(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int socket_file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", test->path);
+    assert_int_equal(bind(socket_file, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(socket_file);
+}
+
+static void a_socket_file_without_a_server_is_replaced(void **state)
+{
+    (void)state;
+    leave_socket_file();
+    start();
+    const int peer = connect_peer();
+    assert_true(is_served(peer, 3));
+    close(peer);
+}
+
+/* The kernel refuses connections to files that are not sockets, too. */
+static void a_file_that_is_not_a_socket_is_kept(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    const char *const urls[] = {test->url};
+    const sj_edge_options options = {.urls = urls, .url_count = 1, .handle = handle};
+    FILE *file = fopen(test->path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(sj_edge_start(&options, &test->edge, &error), SJ_EEXIST);
+    assert_int_equal(unlink(test->path), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -598,6 +632,8 @@ int main(void)
         CASE(a_reply_to_a_closed_connection_is_dropped),
         CASE(the_edge_stops_with_messages_under_way),
         CASE(an_address_in_use_is_refused),
+        CASE(a_socket_file_without_a_server_is_replaced),
+        CASE(a_file_that_is_not_a_socket_is_kept),
     };
     return cmocka_run_group_tests_name("edge", tests, NULL, NULL);
 }

@@ -421,6 +421,67 @@ static void an_end_before_later_calls_is_computed_again(void **state)
     free_session(&cut);
 }
 
+/* Gives the first part the session up to open calls, and its end. Gives the second part the events
+ * behind, one block each. So several blocks share events with the block that ended the stream. */
+static void make_early_end(cut_session *cut)
+{
+    make_session(cut, 8);
+    for (size_t i = 0; i < cut->count; ++i) {
+        cut->frames[i].flags |= IN_FIRST;
+    }
+    while (cut->makers[0].depth < 3) {
+        keep_open_block(cut, IN_FIRST);
+    }
+    cut->makers[0].lost_calls = 0;
+    for (int i = 0; i < 5; ++i) {
+        keep(cut, frame_maker_block(cut->makers, 1, 0), IN_SECOND);
+        cut->makers[0].blocks++;
+    }
+    for (size_t i = 0; i < cut->count; ++i) {
+        const bool is_both = (cut->frames[i].flags & IS_ANNOUNCEMENT) != 0;
+        cut->frames[i].flags |= is_both ? IN_FIRST | IN_SECOND : 0u;
+    }
+    frame_maker all = cut->makers[0];
+    all.next_call += cut->makers[1].next_call + cut->makers[2].next_call;
+    keep(cut, frame_maker_end(&all), IN_FIRST);
+}
+
+static void several_blocks_replace_one_end(void **state)
+{
+    (void)state;
+    static const char sent_sql[] =
+        "SELECT sent_blocks, stored_blocks, missing_blocks FROM sessions";
+    cut_session cut;
+    make_early_end(&cut);
+    check_both_orders(&cut, 8, counts_sql);
+    assert_true(are_equal(cut.paths[FIRST], cut.paths[WHOLE], sent_sql));
+    assert_true(are_equal(cut.paths[SECOND], cut.paths[WHOLE], sent_sql));
+    free_session(&cut);
+}
+
+/* The target has lost the bytes of a block that the source has. */
+static void a_block_without_bytes_is_replaced(void **state)
+{
+    (void)state;
+    sj_error error;
+    cut_session cut;
+    make_session(&cut, 3);
+    for (size_t i = 0; i < cut.count; ++i) {
+        const bool is_both = (cut.frames[i].flags & IS_ANNOUNCEMENT) != 0 || i < cut.count / 2;
+        cut.frames[i].flags |= is_both ? IN_FIRST | IN_SECOND : IN_SECOND;
+    }
+    fill(&cut, FIRST, IN_FIRST);
+    fill(&cut, SECOND, IN_SECOND);
+    fill(&cut, WHOLE, IN_FIRST | IN_SECOND);
+    run_sql(cut.paths[FIRST], "UPDATE blocks SET data = NULL WHERE block_id = 1");
+    if (join(cut.paths[SECOND], cut.paths[FIRST], &error) != SJ_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_true(are_equal(cut.paths[FIRST], cut.paths[WHOLE], facts_sql));
+    assert_sound(cut.paths[FIRST]);
+    free_session(&cut);
+}
+
 /* Another connection joins a part while the collector has the session in memory. */
 static void a_running_collector_sees_the_joined_part(void **state)
 {
@@ -528,6 +589,8 @@ int main(void)
         cmocka_unit_test(a_session_that_was_cut_is_joined_in_both_orders),
         cmocka_unit_test(frames_of_two_collectors_in_any_mixture_are_joined),
         cmocka_unit_test(an_end_before_later_calls_is_computed_again),
+        cmocka_unit_test(several_blocks_replace_one_end),
+        cmocka_unit_test(a_block_without_bytes_is_replaced),
         cmocka_unit_test(a_running_collector_sees_the_joined_part),
         cmocka_unit_test(parts_that_contradict_each_other_are_refused),
     };

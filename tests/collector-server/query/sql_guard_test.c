@@ -242,6 +242,27 @@ static void rows_beyond_the_limit_are_cut_and_reported(void **state)
     assert_false(outcome.truncated);
 }
 
+static void the_connection_is_free_again_after_the_guard(void **state)
+{
+    (void)state;
+    static const char pragma[] = "PRAGMA user_version";
+    const sj_sql_limits limits = {.time_ms = 60000, .heap_bytes = 128 << 20};
+    const sqlite3_int64 former = sqlite3_hard_heap_limit64(-1);
+    sj_error error = {0};
+    sqlite3 *own = NULL;
+    sj_sql_guard *second = NULL;
+    assert_int_equal(sj_database_open_reader(path, &own, &error), SJ_OK);
+    assert_int_equal(sj_sql_guard_new(own, &limits, &second, &error), SJ_OK);
+    assert_int_equal(sqlite3_hard_heap_limit64(-1), 128 << 20);
+    assert_int_not_equal(sqlite3_exec(own, pragma, NULL, NULL, NULL), SQLITE_OK);
+    sj_sql_guard_free(second);
+    assert_int_equal(sqlite3_hard_heap_limit64(-1), former);
+    if (sqlite3_exec(own, pragma, NULL, NULL, NULL) != SQLITE_OK) {
+        fail_msg("%s", sqlite3_errmsg(own));
+    }
+    sqlite3_close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +274,7 @@ int main(void)
         cmocka_unit_test(padding_beyond_the_limit_is_refused_before_it_is_written),
         cmocka_unit_test(functions_of_text_are_refused_before_they_run_long),
         cmocka_unit_test(rows_beyond_the_limit_are_cut_and_reported),
+        cmocka_unit_test(the_connection_is_free_again_after_the_guard),
     };
     return cmocka_run_group_tests(tests, open_guarded, close_guarded);
 }
