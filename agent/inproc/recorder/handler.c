@@ -13,8 +13,8 @@
  * thread's present mask is a remainder, unless some handler may be interrupted by its own signal
  * (SA_NODEFER). A handler that unblocks its signal itself waits like any function.
  *
- * A thread with more than SEARCH_BYTES of stack above it drops instead of waiting, too. Its stack
- * is mostly that of a coroutine. The kernel merges such stacks with other memory into one mapping,
+ * A thread on a stack that is not its own, such as a coroutine's, drops instead of waiting if more
+ * than SEARCH_BYTES lie above it. The kernel merges such stacks with other memory into one mapping,
  * and the recorder cannot tell where each ends. To search that mapping at each full chunk would
  * stall the thread for seconds, and a detach with it.
  *
@@ -174,7 +174,7 @@ uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known)
     uint64_t found = 0;
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0) & ~UINT64_C(7);
     const uint64_t high = stack.high & ~UINT64_C(7);
-    if (here < stack.low || here >= high || high - here > SEARCH_BYTES) {
+    if (here < stack.low || here >= high || (!stack.is_own && high - here > SEARCH_BYTES)) {
         return SJ_UNKNOWN_HANDLER;
     }
     const uint32_t count = collect_marks(marks);

@@ -450,7 +450,9 @@ static uint64_t find_forking_handler(const sj_recorder_thread *self)
     if (self->slot == NULL || !sj_recorder_may_call()) {
         return 0;
     }
-    const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
+    const sj_stack_bounds stack = {.low = self->slot->stack_low,
+                                   .high = self->slot->stack_high,
+                                   .is_own = self->has_own_stack};
     return sj_recorder_find_handler(stack, 0);
 }
 

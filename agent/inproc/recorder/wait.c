@@ -160,7 +160,9 @@ static void count_waited(sj_recorder_thread *self, uint64_t start_ticks)
 
 static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
 {
-    const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
+    const sj_stack_bounds stack = {.low = self->slot->stack_low,
+                                   .high = self->slot->stack_high,
+                                   .is_own = self->has_own_stack};
     /* Signal handlers record into an open chunk meanwhile. A fork needs their slow path. */
     const bool lends = self->mode == SJ_MODE_CHUNK && !self->is_forking;
     /* if the thread has no chunk, the consumer has none to give back */
