@@ -32,6 +32,11 @@ def is_asking(pid):
     return False
 
 
+def runs_freely(pid):
+    """True if no thread of the process is stopped by its tracer. A stopped recorder would keep it so."""
+    return "t" not in {state_of(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")}
+
+
 def stop(pid):
     os.kill(pid, signal.SIGSTOP)
     wait_for("the recorder stops", lambda: {state_of(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")} <= {"T", ""})
@@ -43,7 +48,7 @@ def hold_reply(target, recorder, is_over):
     while not is_over():
         if is_asking(target.pid):
             stop(recorder.pid)
-            held = is_asking(target.pid)
+            held = is_asking(target.pid) and runs_freely(target.pid)
             if held:
                 let_work(target.process, rounds=2)  # the second one is forked meanwhile
             recorder.send_signal(signal.SIGCONT)
