@@ -235,7 +235,8 @@ const WIDE = { width: 1280, height: 900 };
 const MIDDLE = { width: 1024, height: 768 };
 const NARROW = { width: 390, height: 844 };
 
-// Returns the words of a page's tables that continue on a second line.
+// Returns the words of a page's tables that continue on a second line. Longer words, such as paths,
+// may have to.
 const brokenWords = (page) =>
     page.evaluate(() => {
         const broken = new Set();
@@ -243,7 +244,7 @@ const brokenWords = (page) =>
         for (const cell of document.querySelectorAll("td, th, [role=gridcell]")) {
             const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
             for (let text = walker.nextNode(); text; text = walker.nextNode()) {
-                for (const word of text.data.matchAll(/[A-Za-z0-9_]{2,24}/g)) {
+                for (const word of text.data.matchAll(/(?<!\S)[A-Za-z0-9_.]{2,24}(?!\S)/g)) {
                     range.setStart(text, word.index);
                     range.setEnd(text, word.index + word[0].length);
                     if (new Set([...range.getClientRects()].map((line) => Math.round(line.top))).size > 1) {
