@@ -5,7 +5,7 @@
 
 The files are written as embed_statements.py says, with these differences:
 
-  - A parameter that is no int and that several questions have gets its type in the `bind` line of a part.
+  - A parameter of several questions gets its type in the `bind` line of a part, unless it is a whole number.
   - More types: optional_text, optional_real, optional_id (may be NULL), id (an integer that may exceed
     2^53, which the API then gives as a string), any.
   - `-- open_row:` names some of the columns; the statement may have more.

@@ -37,7 +37,7 @@ static enum MHD_Result add_value(void *context, enum MHD_ValueKind kind, const c
 
 static sj_status no_such_question(sj_error *error)
 {
-    return sj_fail(error, SJ_ENOTFOUND, "there is no question of that name");
+    return sj_fail(error, SJ_ENOTFOUND, "no question has that name");
 }
 
 /* Returns the statement of a shipped query or of a question of the dashboard, or NULL. */

@@ -17,7 +17,7 @@ enum {
     ACTION_BITS = 2,
     COLUMNS = 5,
     US_NS = 1000,
-    NEW_METHOD = 1, /* what follows thread 0 in a stream */
+    NEW_METHOD = 1, /* follows thread 0 in a stream */
     NEW_THREAD = 2,
     SUMMARY = 3
 };

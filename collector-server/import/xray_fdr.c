@@ -93,7 +93,7 @@ static sj_status read_metadata(sj_xray *xray, fdr_buffer *buffer, const uint8_t 
     case WALL_CLOCK:
     case CALL_ARGUMENT:
         return SJ_OK;
-    case END_OF_BUFFER: /* what follows in the buffer is not set */
+    case END_OF_BUFFER: /* the rest of the buffer is not set */
         buffer->has_thread = false;
         return buffer->left != UINT64_MAX ? skip(xray, buffer, buffer->left) : SJ_OK;
     default:

@@ -1,6 +1,6 @@
 """Finds long SQL statements in C and TypeScript. They belong in schema/queries, the one home of questions.
 
-Also counts hand-written loops over rows, so that there is no new one, and finds functions that a header of another folder declares than the one that defines them.
+Also fails if the number of hand-written loops over rows changes, and finds functions that a header of another folder declares than the one that defines them.
 """
 import os
 import re

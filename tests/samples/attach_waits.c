@@ -1,7 +1,6 @@
 /* One thread for each system call that the kernel interrupts at a stop without restarting it, and
  * for some that it restarts. Each waits again and again, as long as the program has input, and
- * counts the waits that end with EINTR. The program has no signal handler, so there is no reason
- * for one.
+ * counts the waits that end with EINTR. None should, because the program has no signal handler.
  *
  * Prints "ready", then one line "NAME WAITS INTERRUPTED MISTAKES" for each call. */
 #include <errno.h>

@@ -116,8 +116,9 @@ static void count_unfollowed(bool may_call)
 }
 
 /* Waits until no thread changes the tables of modules, because a child inherits them, nor walks the
- * loader's list, because a child would inherit its lock. Waits for at most FORK_WAIT_NS for each.
- * If the tables still change then, the child is not recorded. */
+ * loader's list, because a child would inherit its lock. Waits for at most FORK_WAIT_NS for the
+ * first, and FORK_WALK_WAIT_NS for the second. If the tables still change then, the child is not
+ * recorded. */
 static void before_fork(void)
 {
     const bool may_call = sj_recorder_begin_calls();
