@@ -145,7 +145,7 @@ def confined_collector_answers(machine):
     """A separate process, which inherits what the unit forbids, answers a statement of SQL."""
     machine.run("sh", "-c", f"echo Authorization: Bearer $(cat {DATABASE}.token) >/tmp/header")
     url = "http://127.0.0.1:8440/api/v1/sql?sql=SELECT%20count(*)%20AS%20n%20FROM%20sessions"
-    told = machine.run("curl", "--silent", "--show-error", "--fail", "--header", "@/tmp/header", url)
+    told = machine.run("curl", "--silent", "--show-error", "--fail-with-body", "--header", "@/tmp/header", url)
     check(json.loads(told)["rows"] == [[1]], f"the number of sessions: {told}")
 
 
