@@ -158,7 +158,9 @@ static sj_status make_body(question_result *result, const sj_sql_outcome *outcom
 sj_status sj_question_run(sqlite3 *database, const json_t *question, int64_t heap_bytes,
                           sj_sql_watch watch, void *watch_context, json_t **body, sj_error *error)
 {
-    const sj_sql_limits limits = {.time_ms = json_integer_value(json_object_get(question, "ms")),
+    const int64_t most_ms = json_integer_value(json_object_get(question, "ms"));
+    const sj_sql_limits limits = {.time_ms = most_ms * SJ_QUESTION_WAITING_FACTOR,
+                                  .processor_ms = most_ms,
                                   .max_rows = json_integer_value(json_object_get(question, "rows")),
                                   .max_value_bytes = VALUE_BYTES_MAX,
                                   .heap_bytes = heap_bytes};

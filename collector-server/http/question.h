@@ -4,7 +4,7 @@
  *   {"sql": one statement that reads,
  *    "query": name of the shipped query whose defaults apply, or of the question of the dashboard
  *             whose types apply (optional),
- *    "rows": maximum number of rows, "ms": maximum time in milliseconds,
+ *    "rows": maximum number of rows, "ms": maximum processor time in milliseconds,
  *    "values": {NAME: text of the parameter :NAME},
  *    "warning": text that replaces the warnings in the answer (optional)}
  *
@@ -15,6 +15,10 @@
 #include "collector-server/query/sql_guard.h"
 
 #include <jansson.h>
+
+/* On a busy machine, a question of low priority waits for the processor. It may take this many
+ * times as long as its processor time. */
+enum { SJ_QUESTION_WAITING_FACTOR = 4 };
 
 /* Runs a question on `database`, which gets a guard (sql_guard.h) and must be closed afterwards.
  * Meanwhile, SQLite may use at most `heap_bytes` in this process; 0: no limit. `watch` (NULL: none)

@@ -1,5 +1,6 @@
 #include "collector-server/http/question_pool.h"
 
+#include "collector-server/http/question.h"
 #include "collector-server/http/question_worker.h"
 #include "collector-server/http/request_pool.h"
 
@@ -48,7 +49,7 @@ struct sj_question_pool {
 /* A question while a worker answers it. */
 typedef struct asking {
     worker *by;
-    int64_t time_ms; /* time limit of the question */
+    int64_t time_ms; /* limit of the question's processor time */
     int64_t end_ms;
     bool (*is_wanted)(void *context);
     void *context;
@@ -292,7 +293,7 @@ sj_status sj_question_pool_ask(sj_question_pool *pool, const json_t *question,
         free(text);
         return sj_fail(error, SJ_EAGAIN, "too many questions at once");
     }
-    asked.end_ms = now_ms() + asked.time_ms + GRACE_MS;
+    asked.end_ms = now_ms() + asked.time_ms * SJ_QUESTION_WAITING_FACTOR + GRACE_MS;
     const sj_status status = ask_worker(pool, &asked, text, result, error);
     give_worker(pool, asked.by);
     free(text);

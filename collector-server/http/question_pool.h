@@ -36,7 +36,7 @@ void sj_question_pool_free(sj_question_pool *pool);
 /* Answers a question (question.h). `*result` is JSON text from malloc, owned by the caller.
  * Calls `is_wanted` (NULL: always true) every few milliseconds. If it returns false, kills the
  * process and returns SJ_ECLOSED. Also kills the process, and returns SJ_ETIMEDOUT, two
- * seconds after the question's time has passed.
+ * seconds after SJ_QUESTION_WAITING_FACTOR times the question's time.
  *
  * Returns SJ_ELIMIT for too much memory, too large files, or an ended process; SJ_EAGAIN for too
  * many questions at once; SJ_EIO if a process cannot be started; or errors of sj_question_run.

@@ -11,6 +11,7 @@
 
 typedef struct sj_sql_limits {
     int64_t time_ms;         /* limit of a query, including its preparation; 0: none */
+    int64_t processor_ms;    /* the same, in processor time of the calling thread; 0: none */
     int64_t max_rows;        /* rows passed to the caller; 0: no limit */
     int64_t max_value_bytes; /* limit of a text, a blob or a row; 0 means 16 MiB */
     /* limit of all memory of SQLite in the process (sqlite3_hard_heap_limit64); 0: none */

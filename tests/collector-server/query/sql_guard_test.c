@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -263,6 +264,47 @@ static void the_connection_is_free_again_after_the_guard(void **state)
     sqlite3_close(own);
 }
 
+/* Lets the processor go for longer than the limit of the query, once. */
+static bool sleep_once(void *context)
+{
+    bool *slept = context;
+    if (!*slept) {
+        const struct timespec longer = {.tv_nsec = 150 * 1000000};
+        nanosleep(&longer, NULL);
+        *slept = true;
+    }
+    return true;
+}
+
+static void waiting_for_the_processor_is_not_counted(void **state)
+{
+    (void)state;
+    const sj_sql_limits limits = {.processor_ms = 100};
+    bool slept = false;
+    int rows = 0;
+    sj_error error = {0};
+    sj_sql_outcome outcome;
+    sqlite3 *own = NULL;
+    sj_sql_guard *second = NULL;
+    assert_int_equal(sj_database_open_reader(path, &own, &error), SJ_OK);
+    assert_int_equal(sj_sql_guard_new(own, &limits, &second, &error), SJ_OK);
+    sj_sql_guard_set_watch(second, sleep_once, &slept);
+    assert_int_equal(sj_sql_guard_run(second,
+                                      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                                      "FROM n LIMIT 5000) SELECT max(i) FROM n",
+                                      count_rows, &rows, &outcome, &error),
+                     SJ_OK);
+    assert_true(slept);
+    assert_int_equal(sj_sql_guard_run(second,
+                                      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                                      "FROM n) SELECT max(i) FROM n",
+                                      count_rows, &rows, &outcome, &error),
+                     SJ_ETIMEDOUT);
+    assert_non_null(strstr(error.text, "limit of 100 ms"));
+    sj_sql_guard_free(second);
+    sqlite3_close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +317,7 @@ int main(void)
         cmocka_unit_test(functions_of_text_are_refused_before_they_run_long),
         cmocka_unit_test(rows_beyond_the_limit_are_cut_and_reported),
         cmocka_unit_test(the_connection_is_free_again_after_the_guard),
+        cmocka_unit_test(waiting_for_the_processor_is_not_counted),
     };
     return cmocka_run_group_tests(tests, open_guarded, close_guarded);
 }

@@ -12,25 +12,35 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, w
 CALLS = 4 * 3000000
 
 
-def sleeps(pid):
-    """True if all threads of a process, at least five, sleep."""
+def states_of(pid):
+    """Returns the letters of the states of all threads of a process."""
     states = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
             states.append(file.read().rpartition(")")[2].split()[0])
+    return states
+
+
+def sleeps(pid):
+    """True if all threads of a process, at least five, sleep."""
+    states = states_of(pid)
     return len(states) >= 5 and set(states) == {"S"}
 
 
 def pause(recorder):
-    """Stops a recorder until its program waits for it."""
+    """Stops a recorder until its program waits for it. Tries again if the recorder was stopped while it held threads of
+    the program in a tracing stop, because such threads never wait."""
     def program():
         return next((pid for pid in children(recorder.pid)
                      if os.readlink(f"/proc/{pid}/exe").endswith("unguarded_stacks")
                      and len(os.listdir(f"/proc/{pid}/task")) >= 5), None)
 
     pid = wait_for("the program's threads", program)
-    os.kill(recorder.pid, signal.SIGSTOP)
-    wait_for("the program waits", lambda: sleeps(pid))
+    while not sleeps(pid):
+        os.kill(recorder.pid, signal.SIGCONT)
+        wait_for("the recorder continues", lambda: "T" not in states_of(recorder.pid))
+        os.kill(recorder.pid, signal.SIGSTOP)
+        wait_for("the program waits, or is held", lambda: sleeps(pid) or "t" in states_of(pid))
 
 
 def start(sojourn, sample, database):
