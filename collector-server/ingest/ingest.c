@@ -14,6 +14,7 @@
 #include "collector-server/ingest/ingest.h"
 
 #include "collector-server/ingest/listener.h"
+#include "collector-server/ingest/probe.h"
 #include "collector-server/ingest/rate_limited_log.h"
 #include "proto/base/array.h"
 #include "proto/wire/sojourn.pb-c.h"
@@ -455,15 +456,13 @@ static bool sleep_watchdog(sj_ingest *ingest)
     return stopping;
 }
 
-static void *run_watchdog(void *argument)
+static void watch(sj_ingest *ingest, sj_probe **probes)
 {
-    sj_ingest *ingest = argument;
     const sj_edge_peer self = {0};
     char line[256];
     while (!sleep_watchdog(ingest)) {
         for (size_t i = 0; i < ingest->url_count; ++i) {
-            if (!sj_endpoint_is_url(ingest->urls[i]) ||
-                sj_listener_replies(ingest->urls[i], ingest->certificate, PROBE_MS)) {
+            if (probes[i] == NULL || sj_probe_is_answered(probes[i], PROBE_MS)) {
                 continue;
             }
             count_one(ingest, &ingest->counters.unanswered_probes);
@@ -472,6 +471,24 @@ static void *run_watchdog(void *argument)
             sj_complain(&ingest->complaints, &self, line);
         }
     }
+}
+
+static void *run_watchdog(void *argument)
+{
+    sj_ingest *ingest = argument;
+    sj_probe **probes = calloc(ingest->url_count + 1, sizeof(sj_probe *));
+    for (size_t i = 0; probes != NULL && i < ingest->url_count; ++i) {
+        probes[i] = sj_endpoint_is_url(ingest->urls[i])
+                        ? sj_probe_new(ingest->urls[i], ingest->certificate)
+                        : NULL;
+    }
+    if (probes != NULL) {
+        watch(ingest, probes);
+    }
+    for (size_t i = 0; probes != NULL && i < ingest->url_count; ++i) {
+        sj_probe_free(probes[i]);
+    }
+    free(probes);
     return NULL;
 }
 

@@ -1,12 +1,10 @@
 #include "collector-server/ingest/listener.h"
 
 #include "agent/uplink/channel.h"
-#include "agent/uplink/dial.h"
 #include "agent/uplink/socket_close.h"
 #include "proto/wire/frame.h"
 
 #include <nng/protocol/reqrep0/rep.h>
-#include <nng/protocol/reqrep0/req.h>
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -264,38 +262,4 @@ void sj_listener_stop(sj_listener *listener)
     pthread_cond_destroy(&listener->changed);
     pthread_mutex_destroy(&listener->lock);
     free(listener);
-}
-
-/* Returns the URL to dial, because "*" is only valid for listening. */
-static const char *dialled(const char *url, char *text, size_t bytes)
-{
-    const char *star = strstr(url, "://*:");
-    if (star == NULL) {
-        return url;
-    }
-    snprintf(text, bytes, "%.*s127.0.0.1%s", (int)(star + 3 - url), url, star + 4);
-    return text;
-}
-
-bool sj_listener_replies(const char *url, const char *certificate, int timeout_ms)
-{
-    uint8_t ping[SJ_FRAME_PREFIX_BYTES];
-    char place[128];
-    size_t size = 0;
-    nng_socket probe;
-    nng_msg *reply = NULL;
-    if (sj_frame_write(SJ_FRAME_PING, (sj_slice){0}, (sj_slice){0}, ping, sizeof(ping), &size) !=
-            SJ_OK ||
-        nng_req0_open(&probe) != 0) {
-        return false;
-    }
-    const bool answered = nng_socket_set_ms(probe, NNG_OPT_SENDTIMEO, timeout_ms) == 0 &&
-                          nng_socket_set_ms(probe, NNG_OPT_RECVTIMEO, timeout_ms) == 0 &&
-                          sj_dial(probe, dialled(url, place, sizeof(place)), certificate) == 0 &&
-                          nng_send(probe, ping, size, 0) == 0 && nng_recvmsg(probe, &reply, 0) == 0;
-    if (reply != NULL) {
-        nng_msg_free(reply);
-    }
-    (void)!sj_socket_close(probe);
-    return answered;
 }

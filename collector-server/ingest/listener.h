@@ -51,8 +51,4 @@ void sj_listener_resume(sj_listener *listener);
 void sj_listener_pause(sj_listener *listener);
 void sj_listener_stop(sj_listener *listener);
 
-/* Sends a PING to `url` over a new connection. True if an answer comes. Sending and receiving may
- * each take `timeout_ms`. `certificate` is the server's, for tls+tcp. Blocking. Thread-safe. */
-bool sj_listener_replies(const char *url, const char *certificate, int timeout_ms);
-
 #endif

@@ -1,4 +1,5 @@
-/* Drops sessions and graphs when memory is short (session_cache.c says why). */
+/* Drops sessions that have ended, and sessions and graphs when memory is short (session_cache.c
+ * says why). */
 #include "collector-server/store/store_internal.h"
 
 /* Finds the session used longest ago that may be dropped. With `with_graph`, considers only
@@ -34,11 +35,25 @@ static size_t count_bytes(sj_store *store)
     return thin;
 }
 
-/* Visits all sessions only once if they fit: this runs for each batch, also with thousands of
+/* Drops the sessions that have ended and whose rows are complete. A later frame loads its session
+ * again. */
+static void drop_ended(sj_store *store)
+{
+    for (size_t i = store->session_count; i > 0; --i) {
+        const sj_session_state *state = store->sessions[i - 1];
+        if (state->has_ended && !state->write_now && !state->dirty && !state->is_quarantined &&
+            state->last_used != store->use_count) {
+            sj_store_forget_session(store, i - 1);
+        }
+    }
+}
+
+/* Visits all sessions only twice if they fit: this runs for each batch, also with thousands of
  * sessions. */
 sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
 {
     size_t oldest;
+    drop_ended(store);
     size_t thin = count_bytes(store);
     if (store->held_bytes <= store->callgraph_memory_bytes) {
         return SJ_OK; /* every limit is at least that */

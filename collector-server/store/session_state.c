@@ -174,6 +174,7 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
     state->is_rebuild = before.is_rebuild;
     state->is_borrowed = before.is_borrowed;
     state->write_now = before.write_now;
+    state->has_ended = before.has_ended;
     state->is_quarantined = before.is_quarantined;
     state->quarantined_until_ns = before.quarantined_until_ns;
     state->dirty_since_ns = before.dirty_since_ns;

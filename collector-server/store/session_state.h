@@ -98,6 +98,7 @@ typedef struct sj_session_state {
     bool is_rebuild;           /* the timeline is rebuilt, too (rebuild.c) */
     bool is_borrowed;          /* loaded only to write the aggregates */
     bool write_now;            /* the session has ended: the next commit writes its aggregates */
+    bool has_ended;            /* more frames are unlikely */
     /* the aggregates could not be computed: see deferred_aggregates.c */
     bool is_quarantined;
     uint64_t quarantined_until_ns; /* MONOTONIC time of the next attempt */

@@ -41,7 +41,7 @@ static sj_status end_next(sj_store *store, int64_t before_ns, sj_error *error)
     sj_error ignored; /* a session that cannot be loaded has ended, too */
     const sj_status status = sj_store_session(store, id.bytes, sizeof(id.bytes), &state, &ignored);
     if (status == SJ_OK) {
-        state->dirty = state->write_now = true;
+        state->dirty = state->write_now = state->has_ended = true;
         state->receipt_noted_ns = 0; /* the next frame is noted at once */
     }
     return status == SJ_OK || sj_store_is_own_fault(status) ? SJ_OK : status;

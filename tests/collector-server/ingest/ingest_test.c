@@ -4,7 +4,7 @@
 #include "agent/uplink/sp_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
-#include "collector-server/ingest/listener.h"
+#include "collector-server/ingest/probe.h"
 #include "collector-server/store/store.h"
 #include "tests/collector-server/store/frame_maker.h"
 
@@ -343,7 +343,9 @@ static void check_listener_stands(fixture *test, unsigned url)
     start_uplink(test, url);
     drain(test);
     assert_int_equal(count_blocks(test), 4);
-    assert_true(sj_listener_replies(test->url[url], NULL, 10000));
+    sj_probe *probe = sj_probe_new(test->url[url], NULL);
+    assert_true(sj_probe_is_answered(probe, 10000));
+    sj_probe_free(probe);
 }
 
 static void peers_that_break_off_do_not_stop_an_ipc_listener(void **state)

@@ -1,6 +1,7 @@
 /* Answers to requests over inproc:// arrive, whatever NNG's threads do meanwhile. A probe ends even
- * if NNG does not end its socket. */
+ * if NNG does not end its socket, and leaves only one thread behind. */
 #include "collector-server/ingest/listener.h"
+#include "collector-server/ingest/probe.h"
 #include "tests/support/check.h"
 
 #include <dirent.h>
@@ -12,7 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { QUESTIONS = 8, PATIENCE_MS = 60000, TASKS_MAX = 256 };
+enum { QUESTIONS = 8, PINGS = 3, PATIENCE_MS = 60000, TASKS_MAX = 256 };
 
 static const char url[] = "inproc://listener-test";
 
@@ -168,6 +169,7 @@ static void replies_arrive_although_no_nng_thread_runs(void **state)
 }
 
 static atomic_bool holds_close;
+static atomic_int closes;
 static sem_t may_close;
 static sem_t closed;
 
@@ -179,6 +181,7 @@ int __wrap_nng_close(nng_socket socket);
 int __wrap_nng_close(nng_socket socket)
 {
     const bool is_held = atomic_exchange(&holds_close, false);
+    atomic_fetch_add(&closes, 1);
     if (is_held) {
         sem_wait(&may_close);
     }
@@ -189,13 +192,15 @@ int __wrap_nng_close(nng_socket socket)
     return result;
 }
 
-/* Replies to one PING as a collector does. */
-static void *reply_to_ping(void *argument)
+/* Replies to PINGS times as a collector does. */
+static void *reply_to_pings(void *argument)
 {
-    nng_msg *message = NULL;
     nng_socket *collector = argument;
-    if (nng_recvmsg(*collector, &message, 0) == 0 && nng_sendmsg(*collector, message, 0) != 0) {
-        nng_msg_free(message);
+    for (int i = 0; i < PINGS; i++) {
+        nng_msg *message = NULL;
+        if (nng_recvmsg(*collector, &message, 0) == 0 && nng_sendmsg(*collector, message, 0) != 0) {
+            nng_msg_free(message);
+        }
     }
     return NULL;
 }
@@ -210,13 +215,19 @@ static void a_probe_ends_though_nng_does_not_end_its_socket(void **state)
     sem_init(&closed, 0, 0);
     assert_int_equal(nng_rep0_open(&collector), 0);
     assert_int_equal(nng_listen(collector, probed, NULL, 0), 0);
-    assert_int_equal(pthread_create(&answering, NULL, reply_to_ping, &collector), 0);
+    assert_int_equal(pthread_create(&answering, NULL, reply_to_pings, &collector), 0);
     atomic_store(&holds_close, true);
-    assert_true(sj_listener_replies(probed, NULL, PATIENCE_MS));
-    assert_false(atomic_load(&holds_close));
+    atomic_store(&closes, 0);
+    sj_probe *probe = sj_probe_new(probed, NULL);
+    assert_non_null(probe);
+    for (int i = 0; i < PINGS; i++) {
+        assert_true(sj_probe_is_answered(probe, PATIENCE_MS));
+        assert_int_equal(atomic_load(&closes), 1);
+    }
     sem_post(&may_close);
     assert_int_equal(sem_wait(&closed), 0);
     assert_int_equal(pthread_join(answering, NULL), 0);
+    sj_probe_free(probe);
     nng_close(collector);
 }
 

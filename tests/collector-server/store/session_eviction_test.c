@@ -73,12 +73,41 @@ static void dropped_graphs_leave_sessions_that_are_dropped_next(void **state)
     lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "6|7|\n");
 }
 
+/* The last session stays until the next batch. */
+static void ended_sessions_are_dropped_and_loaded_again(void **state)
+{
+    lab_file *lab = *state;
+    reopen(lab, PLENTY);
+    for (uint32_t i = 0; i < SESSIONS; ++i) {
+        frame_maker_deinit(&lab->maker);
+        frame_maker_init(&lab->maker, (uint8_t)(1 + i));
+        lab_file_put_metadata(lab);
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(lab, frame_maker_end(&lab->maker));
+        lab_file_commit(lab);
+    }
+    assert_int_equal(lab->store->session_count, 1);
+    frame_maker_deinit(&lab->maker);
+    frame_maker_init(&lab->maker, 1);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_mark(&lab->maker, 1));
+    lab_file_commit(lab);
+    assert_int_equal(lab->store->session_count, 1);
+    lab_file_expect(lab,
+                    "SELECT count(*), (SELECT count(*) FROM marks), sum(state = 'completed') FROM "
+                    "sessions",
+                    "6|1|6|\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sessions_that_fit_are_kept, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(only_the_last_session_is_kept_without_memory,
+                                        lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(ended_sessions_are_dropped_and_loaded_again,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(dropped_graphs_leave_sessions_that_are_dropped_next,
                                         lab_file_set_up, lab_file_tear_down),
