@@ -140,7 +140,8 @@ typedef enum sj_slot_memory {
 typedef struct sj_thread_slot {
     _Atomic uint32_t state; /* sj_thread_state */
     uint32_t tid;
-    /* clock when the slot was claimed; 0: never claimed, so it has no chunks */
+    /* Clock when the slot was claimed; 0: never claimed, so it has no chunks. The consumer stores
+     * an earlier clock if calls were open at the attach. */
     uint64_t start_ticks;
     uint64_t stack_low; /* bounds of the thread's own stack; 0, 0: unknown */
     uint64_t stack_high;
@@ -151,7 +152,8 @@ typedef struct sj_thread_slot {
     _Atomic uint64_t dropped_events; /* dropped records, total */
     _Atomic uint64_t waited_ticks;   /* time spent waiting for the drain, total */
     _Atomic uint64_t backed_chunks; /* bit per chunk: its pages have memory; zeroed with the slot */
-    char name[16];                  /* thread name (comm) when the slot was claimed */
+    /* Thread name (comm) when the slot was claimed, or a later one that the consumer has read. */
+    char name[16];
     sj_slot_cursor cursor;
     _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
     uint32_t unused_word;

@@ -29,7 +29,6 @@ enum {
 
 struct sj_attach {
     sj_tracee target;
-    sj_unwinder *unwinder;
     sj_remote_agent agent;
     sj_remote_choice choice; /* All hooks that the agent has prepared. */
     sj_stack_copy *copies;
@@ -166,12 +165,11 @@ static sj_status join_session(sj_attach *attach, size_t thread, const char *runt
                    status == SJ_OK ? "" : ": ", status == SJ_OK ? "" : sj_status_text(status));
 }
 
-/* Replaces the unwinder by one that knows the process's current modules, including the agent. */
-static sj_status renew_unwinder(sj_attach *attach, sj_error *error)
+/* Creates an unwinder, which knows the modules that the process has now. It is never kept for a
+ * later moment, at which the process may have other modules. */
+static sj_status new_unwinder(const sj_attach *attach, sj_unwinder **unwinder, sj_error *error)
 {
-    sj_unwinder_free(attach->unwinder);
-    attach->unwinder = NULL;
-    return sj_unwinder_new(&attach->target, &attach->unwinder) == SJ_OK
+    return sj_unwinder_new(&attach->target, unwinder) == SJ_OK
                ? SJ_OK
                : sj_fail(error, SJ_EIO, "the modules of process %d cannot be read",
                          (int)attach->target.pid);
@@ -179,8 +177,10 @@ static sj_status renew_unwinder(sj_attach *attach, sj_error *error)
 
 static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *error)
 {
-    SJ_TRY(renew_unwinder(attach, error));
-    const sj_status status = sj_safepoint_find(&attach->target, attach->unwinder, thread);
+    sj_unwinder *unwinder = NULL;
+    SJ_TRY(new_unwinder(attach, &unwinder, error));
+    const sj_status status = sj_safepoint_find(&attach->target, unwinder, thread);
+    sj_unwinder_free(unwinder);
     switch (status) {
     case SJ_OK:
         return SJ_OK;
@@ -517,10 +517,10 @@ sj_status sj_attach_commit_forked(pid_t pid, sj_error *error)
     return status;
 }
 
-static sj_status add_thread_calls(sj_attach *attach, const sj_stack_copy *copy,
+static sj_status add_thread_calls(sj_unwinder *unwinder, const sj_stack_copy *copy,
                                   sj_native_frame *frames, sj_open_call **calls, size_t *count)
 {
-    const size_t found = sj_unwinder_walk(attach->unwinder, copy, frames, FRAMES_MAX);
+    const size_t found = sj_unwinder_walk(unwinder, copy, frames, FRAMES_MAX);
     sj_open_call *grown = realloc(*calls, (*count + found + 1) * sizeof(*grown));
     if (grown == NULL) {
         return SJ_ENOMEM;
@@ -540,13 +540,15 @@ static sj_status add_thread_calls(sj_attach *attach, const sj_stack_copy *copy,
 sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls, size_t *count)
 {
     sj_native_frame *frames = malloc(FRAMES_MAX * sizeof(*frames));
-    sj_status status = frames != NULL ? renew_unwinder(attach, NULL) : SJ_ENOMEM;
+    sj_unwinder *unwinder = NULL;
+    sj_status status = frames != NULL ? new_unwinder(attach, &unwinder, NULL) : SJ_ENOMEM;
     *calls = NULL;
     *count = 0;
     for (size_t i = 0; i < attach->copy_count && status == SJ_OK; i++) {
-        status = add_thread_calls(attach, &attach->copies[i], frames, calls, count);
+        status = add_thread_calls(unwinder, &attach->copies[i], frames, calls, count);
     }
     free(frames);
+    sj_unwinder_free(unwinder);
     if (status != SJ_OK) {
         free(*calls);
         *calls = NULL;
@@ -566,6 +568,5 @@ void sj_attach_free(sj_attach *attach)
     sj_remote_choice_deinit(&attach->choice);
     sj_remote_agent_deinit(&attach->agent);
     sj_tracee_close(&attach->target);
-    sj_unwinder_free(attach->unwinder);
     free(attach);
 }

@@ -188,13 +188,15 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
-/* Counts the records of a chunk, starting at the place `from`. */
-static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls, uint64_t *events)
+/* Counts the records of a chunk, starting at the place `from`. Returns the place after them. */
+static uint32_t count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls,
+                            uint64_t *events)
 {
     const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);
     const uint32_t limit = closed < SJ_CHUNK_RECORDS ? closed : SJ_CHUNK_RECORDS;
     const sj_record *places = sj_arena_chunk_records(header);
     uint64_t holes = 0;
+    uint32_t end = from;
     for (uint32_t i = from; i < limit; i++) {
         const uint32_t tag = sj_arena_record_tag(&places[i]);
         const uint32_t kind = tag >> SJ_RECORD_FUNCTION_BITS;
@@ -208,21 +210,24 @@ static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls,
         const bool is_hole = tag == 0 && *events == before;
         *events += is_hole ? 0 : holes;
         holes = is_hole ? holes + 1 : 0;
+        end = is_hole ? end : i + 1;
     }
-    /* at the end of an open chunk, holes are free places */
-    *events += closed != UINT32_MAX ? holes : 0;
+    if (closed == UINT32_MAX) { /* holes at the end of an open chunk are free places */
+        return end;
+    }
+    *events += holes;
+    return limit > from ? limit : from;
 }
 
-void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
-                          uint64_t *events)
+sj_unread_records sj_arena_view_unread(const sj_arena_view *view, uint32_t slot)
 {
     const sj_thread_slot *thread = sj_arena_view_slot(view, slot);
     const uint64_t first = thread->cursor.sequence != 0 ? thread->cursor.sequence : 1;
-    const uint64_t position = thread->cursor.position;
+    const uint64_t position =
+        thread->cursor.position <= SJ_CHUNK_RECORDS ? thread->cursor.position : 0;
+    sj_unread_records unread = {.sequence = first, .position = position};
     /* Pairs with the producer's claim of a chunk. */
     const uint64_t free = atomic_load_explicit(&thread->free_chunks, memory_order_acquire);
-    *calls = 0;
-    *events = 0;
     for (uint32_t i = 0; i < view->chunks_per_thread; i++) {
         if ((free >> i & 1) != 0 ||
             !sj_arena_view_back(
@@ -233,10 +238,17 @@ void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *ca
         sj_chunk_header *chunk = sj_arena_view_chunk(view, slot, i);
         /* Pairs with the producer's release when the chunk can be read. */
         const uint64_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_acquire);
-        if (sequence >= first) {
-            count_chunk(chunk, sequence == first ? (uint32_t)position : 0, calls, events);
+        if (sequence < first) {
+            continue;
+        }
+        const uint32_t end = count_chunk(chunk, sequence == first ? (uint32_t)position : 0,
+                                         &unread.calls, &unread.events);
+        if (sequence >= unread.sequence) {
+            unread.sequence = sequence;
+            unread.position = end;
         }
     }
+    return unread;
 }
 
 /* Zeroes the data of a part of the file, and leaves its holes. */

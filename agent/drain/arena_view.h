@@ -107,10 +107,17 @@ static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);
 
+/* The records of a thread that were not read yet. */
+typedef struct sj_unread_records {
+    uint64_t calls;
+    uint64_t events;
+    uint64_t sequence; /* where they end, as in sj_slot_cursor */
+    uint64_t position;
+} sj_unread_records;
+
 /* Counts the records of a thread that were not read yet, from the cursor of its slot on. Values and
  * notes do not count. A place that was reserved but not written counts as an event. */
-void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
-                          uint64_t *events);
+sj_unread_records sj_arena_view_unread(const sj_arena_view *view, uint32_t slot);
 
 /* Returns the table of counted functions, borrowed: one byte per function, 1 if its calls are
  * counted (agent/abi/arena.h). Returns NULL if the arena has no table or no memory for it. */

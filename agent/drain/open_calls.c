@@ -45,7 +45,7 @@ sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *
     sj_thread_emitter *emitter = &thread->emitter;
     if (count > 0 && sj_policy_judge_thread(&judge, emitter->name)) {
         const uint64_t ticks = shared->preopened_ticks;
-        emitter->start_ticks = ticks < emitter->start_ticks ? ticks : emitter->start_ticks;
+        sj_thread_emitter_start_earlier(emitter, ticks);
         thread->unflushed = count;
         status = sj_assembler_preopen(thread->assembler, calls, count, ticks);
     }

@@ -14,7 +14,8 @@
 /* True if the thread was read before: by a recorder that was killed, or until a step failed. */
 static bool is_known(const sj_drain_shared *shared, const sj_thread_slot *slot)
 {
-    return (shared->options.salvage || shared->resumes) && slot->cursor.thread != 0;
+    return (shared->options.salvage || shared->resumes) &&
+           (slot->cursor.thread != 0 || slot->cursor.sequence != 0);
 }
 
 /* True for the first thread of a forked process, unless a killed recorder or a failed step may have
@@ -102,7 +103,7 @@ void sj_thread_drain_follow_name(sj_thread_drain *thread)
         return;
     }
     const sj_policy_judge judge = sj_drain_judge(process->shared);
-    memcpy(thread->emitter.name, name, sizeof(name));
+    sj_thread_emitter_rename(&thread->emitter, name);
     sj_call_filter_drop_all(&thread->stages.filter, !sj_policy_judge_thread(&judge, name));
     /* An error can be ignored: the next frame of the thread contains the same. */
     (void)!sj_thread_emitter_update(&thread->emitter);
@@ -125,15 +126,16 @@ static void init_emitter(sj_thread_drain *thread, uint32_t slot_number, bool was
 {
     const sj_process_drain *process = thread->process;
     sj_thread_slot *slot = sj_arena_view_slot(&process->view, slot_number);
-    thread->emitter = (sj_thread_emitter){
-        .shared = process->shared,
-        .view = &process->view,
-        .slot = slot_number,
-        .process = process->number,
-        .number = was_read ? slot->cursor.thread : sj_drain_next_thread(process->shared),
-        .tid = slot->tid,
-        .is_main = slot->tid == (uint32_t)process->tracked.pid,
-        .start_ticks = slot->start_ticks};
+    thread->emitter = (sj_thread_emitter){.shared = process->shared,
+                                          .view = &process->view,
+                                          .slot = slot_number,
+                                          .process = process->number,
+                                          .number = was_read && slot->cursor.thread != 0
+                                                        ? slot->cursor.thread
+                                                        : sj_drain_next_thread(process->shared),
+                                          .tid = slot->tid,
+                                          .is_main = slot->tid == (uint32_t)process->tracked.pid,
+                                          .start_ticks = slot->start_ticks};
     memcpy(thread->emitter.name, slot->name, sizeof(slot->name));
     sj_read_progress_init(&thread->emitter.progress, slot);
 }

@@ -58,6 +58,21 @@ sj_status sj_thread_emitter_update(sj_thread_emitter *emitter)
     return emitter->is_announced ? send_thread(emitter) : SJ_OK;
 }
 
+void sj_thread_emitter_start_earlier(sj_thread_emitter *emitter, uint64_t ticks)
+{
+    if (ticks < emitter->start_ticks) {
+        emitter->start_ticks = ticks;
+        sj_arena_view_slot(emitter->view, emitter->slot)->start_ticks = ticks;
+    }
+}
+
+void sj_thread_emitter_rename(sj_thread_emitter *emitter, const char name[SJ_THREAD_NAME_BYTES])
+{
+    sj_thread_slot *slot = sj_arena_view_slot(emitter->view, emitter->slot);
+    memcpy(emitter->name, name, sizeof(emitter->name));
+    memcpy(slot->name, name, sizeof(slot->name));
+}
+
 static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stack,
                             uint64_t first_ticks)
 {

@@ -44,6 +44,11 @@ void sj_thread_emitter_deinit(sj_thread_emitter *emitter);
 SJ_MUST_CHECK sj_status sj_thread_emitter_announce(sj_thread_emitter *emitter);
 SJ_MUST_CHECK sj_status sj_thread_emitter_update(sj_thread_emitter *emitter);
 
+/* Change when the thread started, if `ticks` is earlier, or its name. The slot keeps both, because
+ * a recorder that continues after a kill sends the frame again from there. */
+void sj_thread_emitter_start_earlier(sj_thread_emitter *emitter, uint64_t ticks);
+void sj_thread_emitter_rename(sj_thread_emitter *emitter, const char name[SJ_THREAD_NAME_BYTES]);
+
 /* Settles the read progress after a flush of the assembler. */
 void sj_thread_emitter_settle(sj_thread_emitter *emitter);
 

@@ -1,18 +1,28 @@
 #include "agent/drain/unsent_records.h"
 
 #include "agent/drain/open_calls.h"
+#include "agent/drain/read_progress.h"
 #include "agent/drain/refused_events.h"
 #include "agent/host/clock.h"
 
-void sj_unsent_report(sj_drain_shared *shared, sj_gap_reason reason, uint64_t thread,
-                      uint64_t calls, uint64_t events, uint64_t start_ticks)
+/* Reports a loss as sj_unsent_report does. Returns false if the gap cannot be sent. */
+static bool send_gap(sj_drain_shared *shared, sj_gap_reason reason, uint64_t thread, uint64_t calls,
+                     uint64_t events, uint64_t start_ticks)
 {
     const uint64_t all = events > calls ? events : calls;
     if (all != 0 && sj_frame_writer_gap(shared->options.writer, reason, thread, 0, calls, all,
                                         start_ticks, sj_clock_ticks()) != SJ_OK) {
         shared->ended.unreported_calls += calls;
         shared->ended.unreported_events += all;
+        return false;
     }
+    return true;
+}
+
+void sj_unsent_report(sj_drain_shared *shared, sj_gap_reason reason, uint64_t thread,
+                      uint64_t calls, uint64_t events, uint64_t start_ticks)
+{
+    (void)send_gap(shared, reason, thread, calls, events, start_ticks);
 }
 
 static uint64_t positive_difference(uint64_t all, uint64_t known)
@@ -20,27 +30,48 @@ static uint64_t positive_difference(uint64_t all, uint64_t known)
     return all > known ? all - known : 0;
 }
 
-static void report_slot(sj_drain_shared *shared, const sj_arena_view *view, uint32_t number)
+/* Moves the cursor of a slot past all of its records and drops, as if they had been read. */
+static void pass_all(const sj_arena_view *view, uint32_t number, sj_read_progress *progress)
 {
-    const sj_thread_slot *slot = sj_arena_view_slot(view, number);
-    const sj_slot_cursor *cursor = &slot->cursor;
+    const sj_unread_records unread = sj_arena_view_unread(view, number);
+    sj_thread_slot *slot = progress->slot;
     uint64_t calls = 0;
     uint64_t events = 0;
-    uint64_t discarded_calls = 0;
-    uint64_t discarded_events = 0;
+    sj_arena_view_discarded(view, number, &calls, &events);
+    calls = positive_difference(atomic_load(&slot->dropped_calls) + calls, progress->noted_calls);
+    events =
+        positive_difference(atomic_load(&slot->dropped_events) + events, progress->noted_events);
+    progress->sequence = unread.sequence;
+    progress->position = unread.position;
+    progress->noted_calls += calls;
+    progress->noted_events += events;
+    progress->unsent_calls = slot->unsent_calls + unread.calls + calls;
+    progress->unsent = slot->cursor.unsent + unread.events + events;
+    sj_read_progress_save(progress);
+}
+
+/* Reports everything in a slot as lost. If this process is killed meanwhile, the next one reports
+ * the rest, and nothing twice. */
+static void report_slot(sj_drain_shared *shared, const sj_arena_view *view, uint32_t number)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(view, number);
+    sj_read_progress progress;
     /* Pairs with the release of the thread that filled the slot. */
     if (atomic_load_explicit(&slot->state, memory_order_acquire) != SJ_THREAD_LIVE) {
         return;
     }
-    sj_arena_view_unread(view, number, &calls, &events);
-    sj_arena_view_discarded(view, number, &discarded_calls, &discarded_events);
-    calls += slot->unsent_calls +
-             positive_difference(atomic_load(&slot->dropped_calls) + discarded_calls,
-                                 cursor->noted_calls);
-    events +=
-        cursor->unsent + positive_difference(atomic_load(&slot->dropped_events) + discarded_events,
-                                             cursor->noted_events);
-    sj_unsent_report(shared, SJ_GAP_TORN, cursor->thread, calls, events, slot->start_ticks);
+    sj_read_progress_init(&progress, slot);
+    sj_read_progress_resume(&progress);
+    pass_all(view, number, &progress);
+    sj_read_progress_offer(&progress,
+                           SJ_OFFER_GAP | sj_frame_writer_next_gap(shared->options.writer),
+                           UINT64_MAX, UINT64_MAX);
+    if (send_gap(shared, SJ_GAP_TORN, slot->cursor.thread, progress.unsent_calls, progress.unsent,
+                 slot->start_ticks)) {
+        sj_read_progress_sent(&progress, UINT64_MAX, UINT64_MAX);
+    } else {
+        sj_read_progress_refused(&progress);
+    }
 }
 
 static void report_arena(sj_drain_shared *shared, sj_arena_view *view)

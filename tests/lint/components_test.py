@@ -141,6 +141,11 @@ class Locks(unittest.TestCase):
             texts = {"a.c": lock + self.handler % freed}
             self.assertEqual(count, len(lint.find_kept_locks(texts, reach.Sources(texts), "after")))
 
+    def test_a_walk_that_does_not_wait_for_forks_is_found(self):
+        self.assertEqual(["a.c:3: use sj_module_walk, which waits for forks"],
+                         lint.find_raw_walks({"a.c": self.locking, "b.c": "/* dl_iterate_phdr */\n"}))
+        self.assertEqual([], lint.find_raw_walks({"agent/inproc/hooks/module_walk.c": self.locking}))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -462,6 +462,9 @@ LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
 RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function which the program itself was calling, or a function of the lists above.
 VARIABLES = {"original", "real", "real_dispose", "free_object", "registers", "is_excluded"}
+# Files that may name dl_iterate_phdr: the walker, and the files that replace the function for the program.
+WALKERS = {"agent/inproc/hooks/module_walk.c", "agent/inproc/core/find_object.c",
+           "agent/inproc/core/find_object_slots.c"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
              "strrchr", "strstr", "getauxval"}
 
@@ -493,6 +496,21 @@ def check_locks(_build):
         sys.exit("no calls from assembly found")
     fail(find_locks(sources, [*FORK_HANDLERS, *ENTERED_ANYWHERE, *roots]) +
          find_kept_locks(texts, sources, "after_fork_in_child"))
+
+
+def find_raw_walks(texts):
+    """Returns the calls of dl_iterate_phdr that do not wait for forks as sj_module_walk does."""
+    return [f"{file}:{number}: use sj_module_walk, which waits for forks"
+            for file, text in texts.items() if file not in WALKERS
+            for number, line in enumerate(reach.without_comments(text).splitlines(), 1)
+            if re.search(r"\bdl_iterate_phdr\b", line)]
+
+
+def check_walks(_build):
+    texts = reach.read_agent(ROOT)
+    if not all(name in texts for name in WALKERS):
+        sys.exit("no walker found")
+    fail(find_raw_walks(texts))
 
 
 def check_headers(_build):

@@ -3,6 +3,7 @@
 #include "agent/abi/heap_entry_names.h"
 #include "agent/inproc/heap_guard/delayed_free.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
@@ -221,7 +222,7 @@ static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
             continue;
         }
         find->address = sj_rebind_find(plan->anchor_name);
-        (void)dl_iterate_phdr(match_module, find);
+        (void)sj_module_walk(match_module, find);
         find->found = find->found && find->address - find->bias == plan->anchor_offset;
         if (!find->found && part != SJ_HEAP_OPERATORS) {
             return false;
@@ -494,7 +495,7 @@ void sj_heap_guard_list_modules(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL) {
-        (void)dl_iterate_phdr(add_module, region);
+        (void)sj_module_walk(add_module, region);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "agent/inproc/jvm/vm_structs.h"
 
 #include "agent/inproc/hooks/dynamic_view.h"
+#include "agent/inproc/hooks/module_walk.h"
 
 #include <string.h>
 
@@ -90,7 +91,7 @@ bool sj_vm_structs_read(sj_vm_offsets *offsets)
 {
     struct_table table = {0};
     module_search search = {0};
-    (void)dl_iterate_phdr(match_jvm, &search);
+    (void)sj_module_walk(match_jvm, &search);
     return search.is_found && open_table(&search.view, &table) &&
            find_field(&table, "Method", "_code", &offsets->method_code) &&
            find_field(&table, "nmethod", "_verified_entry_point", &offsets->verified_entry);

@@ -9,6 +9,7 @@
 
 #include "agent/abi/plan.h"
 #include "agent/inproc/hooks/dynamic_view.h"
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
@@ -260,7 +261,7 @@ static void hook_image(const precompiled *image, const sj_mono_reply *reply, boo
 static void hook_loaded(const char *path, const sj_mono_reply *reply)
 {
     precompiled image = {.path = path};
-    if (reply->first_function != 0 && dl_iterate_phdr(match_module, &image) != 0) {
+    if (reply->first_function != 0 && sj_module_walk(match_module, &image) != 0) {
         hook_image(&image, reply, false);
     }
 }
@@ -311,7 +312,7 @@ void sj_mono_hook_precompiled(void)
     if (found == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(collect_image, found);
+    (void)sj_module_walk(collect_image, found);
     for (uint32_t i = 0; i < found->count; i++) {
         sj_mono_reply reply = {0};
         const precompiled *image = &found->elements[i].image;

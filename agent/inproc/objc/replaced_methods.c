@@ -9,6 +9,7 @@
  * function is reported, which the generated code calls. */
 #include "agent/inproc/objc/replaced_methods.h"
 
+#include "agent/inproc/hooks/module_walk.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/objc/internal.h"
 #include "agent/inproc/recorder/sys.h"
@@ -190,7 +191,7 @@ static void bind_new_modules(void)
 {
     sj_rebinding rebindings[REBINDINGS];
     uint64_t loads = 0;
-    (void)dl_iterate_phdr(read_loads, &loads);
+    (void)sj_module_walk(read_loads, &loads);
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         atomic_exchange(&bound_loads, loads) != loads) {
         list_rebindings(rebindings);

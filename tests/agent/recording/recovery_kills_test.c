@@ -4,6 +4,7 @@
 #include "agent/drain/arena_view.h"
 #include "agent/drain/drain.h"
 #include "agent/drain/read_progress.h"
+#include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
@@ -14,6 +15,7 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,8 @@ typedef struct fixture {
     pid_t pid;
     uint64_t events;
 } fixture;
+
+static bool gives_up; /* of recorders: they cannot end any thread */
 
 /* The steps of a process that is to be killed. */
 static uint64_t steps_left = UINT64_MAX;
@@ -88,6 +92,15 @@ STEP_BEFORE(sj_journal_commit, (const sj_journal *journal, bool appended), (jour
 STEP_BEFORE(sj_arena_view_recycle, (const sj_arena_view *view, uint32_t slot), (view, slot))
 STEP_BEFORE_STATUS(sj_spool_append, (sj_spool * spool, sj_slice frame, sj_error *error),
                    (spool, frame, error))
+
+static bool threads_fail; /* no thread can be ended, so the drain gives up */
+
+sj_status __real_sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags);
+sj_status __wrap_sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags);
+sj_status __wrap_sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags)
+{
+    return threads_fail ? SJ_ENOMEM : __real_sj_thread_drain_end(thread, orderly, block_flags);
+}
 
 sj_status __real_sj_assembler_new(const sj_assembler_options *options,
                                   const sj_assembler_sink *sink, sj_assembler **assembler);
@@ -271,6 +284,7 @@ static bool is_killed(const fixture *f, const sj_policy *policy, bool is_recover
         if (is_recovery) {
             run_recovery(f);
         } else {
+            threads_fail = gives_up;
             run_recorder(f, policy);
         }
         _exit(0);
@@ -366,11 +380,12 @@ static void kill_recoveries(const sj_policy *policy)
     assert_in_range(steps, 10, MOST_STEPS - 1);
 }
 
-static void read_policy(sj_policy *policy)
+static const char profile[] = "{\"policy\": 1, \"mode\": \"profile\"}";
+
+static void read_policy(const char *text, sj_policy *policy)
 {
-    static const char text[] = "{\"policy\": 1, \"mode\": \"profile\"}";
     sj_error error = {0};
-    assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "test", policy, &error), SJ_OK);
+    assert_int_equal(sj_policy_parse(text, strlen(text), "test", policy, &error), SJ_OK);
 }
 
 static void a_killed_recorder_loses_and_repeats_nothing(void **state)
@@ -379,13 +394,28 @@ static void a_killed_recorder_loses_and_repeats_nothing(void **state)
     kill_recorders(NULL);
 }
 
-static void a_killed_recorder_of_a_profile_loses_and_repeats_nothing(void **state)
+static void kill_recorders_with(const char *text)
 {
     sj_policy policy;
-    (void)state;
-    read_policy(&policy);
+    read_policy(text, &policy);
     kill_recorders(&policy);
     sj_policy_free(&policy);
+}
+
+static void a_killed_recorder_of_a_profile_loses_and_repeats_nothing(void **state)
+{
+    (void)state;
+    kill_recorders_with(profile);
+}
+
+/* The recorder cannot end any thread, so it reports the rest as lost. Its recovery can. */
+static void a_recorder_killed_while_it_gives_up_loses_and_repeats_nothing(void **state)
+{
+    (void)state;
+    gives_up = true;
+    kill_recorders(NULL);
+    kill_recorders_with(profile);
+    gives_up = false;
 }
 
 static void a_killed_recovery_loses_and_repeats_nothing(void **state)
@@ -393,7 +423,7 @@ static void a_killed_recovery_loses_and_repeats_nothing(void **state)
     sj_policy policy;
     (void)state;
     kill_recoveries(NULL);
-    read_policy(&policy);
+    read_policy(profile, &policy);
     kill_recoveries(&policy);
     sj_policy_free(&policy);
 }
@@ -419,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_recorder_loses_and_repeats_nothing),
         cmocka_unit_test(a_killed_recorder_of_a_profile_loses_and_repeats_nothing),
+        cmocka_unit_test(a_recorder_killed_while_it_gives_up_loses_and_repeats_nothing),
         cmocka_unit_test(a_killed_recovery_loses_and_repeats_nothing),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);

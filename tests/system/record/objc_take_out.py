@@ -21,6 +21,7 @@ LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
             "WHERE name GLOB '[-+][[]*'")
 CALLED = "SELECT function_id FROM function_stats JOIN functions USING (function_id) WHERE name GLOB '[-+][[]*'"
+STARTS = "SELECT tid, started_ns FROM threads"
 WAIT = ["--block-ms", "10000"]  # prevents dropped calls on a busy machine
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
@@ -271,6 +272,15 @@ def attach_dispatching(sojourn, pid, database, options):
     return recorder
 
 
+def check_recovered(sojourn, database, started):
+    """Checks that the session of a killed recorder is whole and that its thread began when the recorder said."""
+    done = sojourn.run(["flush"], capture_output=True, text=True)
+    check(done.returncode == 0 and "1 session delivered" in done.stdout, f"flush: {done}")
+    now = sojourn.sql(database, STARTS)
+    check(now == started, f"{started} has become {now}")
+    check_accounts(sojourn, database)
+
+
 def calls_outlive_dispatch(sojourn, folder):
     """Calls that were dispatched during the recording return, and throw, after the agent was unloaded. Code
     addresses that the program kept still lead to their methods, even if a recorder was killed."""
@@ -288,6 +298,7 @@ def calls_outlive_dispatch(sojourn, folder):
         ask(process, "in", "in 0")
         ask(process, "in", "in 0")
         if way == "kill":
+            started = wait_for("the thread is stored", lambda: sojourn.sql_once_made(database, STARTS))
             recorder.kill()
         else:
             done = sojourn.run(["detach", str(process.pid)], capture_output=True, text=True)
@@ -303,6 +314,8 @@ def calls_outlive_dispatch(sojourn, folder):
         process.stdin.write("out\n")
         process.stdin.flush()
         check(process.stdout.readline() == "out 404\n", f"after {way}: wrong results")
+        if way == "kill":
+            check_recovered(sojourn, database, started)
     process.stdin.close()
     check(process.wait(timeout=PATIENCE_S) == 0, f"objc_stay ended with {process.returncode}")
     print("objc_stay: calls return and throw after dispatch was taken out")
