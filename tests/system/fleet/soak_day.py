@@ -18,7 +18,6 @@ from cut_network import Network
 from fleet_testing import accepts_connections, free_port
 from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
-LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 SPEED = 600
 HOUR_S = 3600 / SPEED
 HOURS = 24 if os.environ.get("SJ_LONG") == "1" else 2
@@ -31,12 +30,14 @@ class FastClock:
     """A clock that runs SPEED times as fast. All programs that get its environment see the same time."""
 
     def __init__(self):
-        self.holder = subprocess.Popen(["faketime", "-f", f"+0 x{SPEED}", "sh", "-c", "env; exec cat"],
+        self.holder = subprocess.Popen(["faketime", "-m", "-f", f"+0 x{SPEED}", "sh", "-c", "env; exec cat"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.values = {"LD_PRELOAD": LIBRARY}
-        while "FAKETIME_SHARED" not in self.values or "FAKETIME" not in self.values:
-            name, _, value = self.holder.stdout.readline().rstrip("\n").partition("=")
-            if name.startswith("FAKETIME"):
+        self.values = {}
+        while not {"FAKETIME_SHARED", "FAKETIME", "LD_PRELOAD"} <= set(self.values):
+            line = self.holder.stdout.readline()
+            check(line != "", f"faketime has set only {self.values}")
+            name, _, value = line.rstrip("\n").partition("=")
+            if name == "LD_PRELOAD" or name.startswith("FAKETIME"):
                 self.values[name] = value
 
     def environment(self, of):
@@ -70,18 +71,26 @@ class Devices:
             thread.start()
 
     def record(self, number):
-        build = os.path.dirname(os.path.dirname(os.path.abspath(self.sojourn.program)))
-        environment = dict(self.sojourn.environment, XDG_STATE_HOME=self.sojourn.path(f"device-{number}"))
         while not self.is_over.is_set():
-            done = subprocess.run(
-                [self.sojourn.program, "record", "-q", "--name", f"device {number}", "--collector",
-                 f"tcp://127.0.0.1:{self.port}", "--wait", str(PATIENCE_S), "--",
-                 os.path.join(build, "tests/samples/ends"), "return"],
-                env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
-            if done.stderr:
-                self.problems.append(done.stderr)
+            try:
+                problem = self.record_once(number)
+            except subprocess.TimeoutExpired as expired:
+                problem = str(expired)
+            if problem:
+                self.problems.append(problem)
                 return
             self.recordings[number] += 1
+
+    def record_once(self, number):
+        """Returns what the recorder reports: nothing, if all went well."""
+        build = os.path.dirname(os.path.dirname(os.path.abspath(self.sojourn.program)))
+        done = subprocess.run(
+            [self.sojourn.program, "record", "-q", "--name", f"device {number}", "--collector",
+             f"tcp://127.0.0.1:{self.port}", "--wait", str(PATIENCE_S), "--",
+             os.path.join(build, "tests/samples/ends"), "return"],
+            env=dict(self.sojourn.environment, XDG_STATE_HOME=self.sojourn.path(f"device-{number}")),
+            capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+        return done.stderr
 
     def stop(self):
         self.is_over.set()

@@ -36,11 +36,14 @@ def pause(recorder):
                      and len(os.listdir(f"/proc/{pid}/task")) >= 5), None)
 
     pid = wait_for("the program's threads", program)
-    while not sleeps(pid):
+    while True:
+        os.kill(recorder.pid, signal.SIGSTOP)
+        wait_for("the recorder stops", lambda: set(states_of(recorder.pid)) == {"T"})
+        wait_for("the program waits, or is held", lambda: sleeps(pid) or "t" in states_of(pid))
+        if sleeps(pid):
+            return
         os.kill(recorder.pid, signal.SIGCONT)
         wait_for("the recorder continues", lambda: "T" not in states_of(recorder.pid))
-        os.kill(recorder.pid, signal.SIGSTOP)
-        wait_for("the program waits, or is held", lambda: sleeps(pid) or "t" in states_of(pid))
 
 
 def start(sojourn, sample, database):
