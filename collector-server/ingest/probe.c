@@ -19,6 +19,7 @@ struct sj_probe {
     const char *certificate;
     nng_socket socket;
     bool is_open;
+    bool is_dialled;
     bool stays_open; /* a close did not end */
 };
 
@@ -47,15 +48,18 @@ static bool open_socket(sj_probe *probe)
 {
     char place[128];
     probe->is_open = probe->is_open || nng_req0_open(&probe->socket) == 0;
-    return probe->is_open && sj_dial(probe->socket, dialled(probe->url, place, sizeof(place)),
-                                     probe->certificate) == 0;
+    probe->is_dialled =
+        probe->is_open &&
+        (probe->is_dialled || sj_dial(probe->socket, dialled(probe->url, place, sizeof(place)),
+                                      probe->certificate) == 0);
+    return probe->is_dialled;
 }
 
 static void close_socket(sj_probe *probe)
 {
     if (probe->is_open) {
         probe->stays_open = !sj_socket_close(probe->socket);
-        probe->is_open = false;
+        probe->is_open = probe->is_dialled = false;
     }
 }
 
@@ -78,8 +82,7 @@ static bool ping(nng_socket socket, int timeout_ms)
 
 bool sj_probe_is_answered(sj_probe *probe, int timeout_ms)
 {
-    const bool is_answered =
-        (probe->is_open || open_socket(probe)) && ping(probe->socket, timeout_ms);
+    const bool is_answered = open_socket(probe) && ping(probe->socket, timeout_ms);
     if (!probe->stays_open) {
         close_socket(probe);
     }

@@ -7,7 +7,7 @@
 typedef struct sj_probe sj_probe;
 
 /* Makes a probe of `url`, which may have "*" as its host. `certificate` is the server's, for
- * tls+tcp (PEM). Both are borrowed until sj_probe_free. Returns NULL if there is no memory. */
+ * tls+tcp (PEM). Both are borrowed until sj_probe_free. Returns NULL if memory is short. */
 sj_probe *sj_probe_new(const char *url, const char *certificate);
 
 /* Sends a PING over a new connection. True if an answer comes. Sending and receiving may each take
