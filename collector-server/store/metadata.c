@@ -298,8 +298,8 @@ sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_
     uint32_t ended = 0; /* number of blocks stored */
     SJ_TRY(sj_store_end_streams(store, state, &ended, error));
     SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
-    state->dirty = state->write_now = state->has_ended =
-        true; /* the next commit counts what is missing */
+    /* the next commit counts the calls that are missing */
+    state->dirty = state->write_now = state->has_ended = true;
     return SJ_RUN(&store->sql, session_end, error, .session_id = state->session_id, .state = how,
                   .ended_ticks = end->ended_ticks, .ended_realtime_ns = end->ended_realtime_ns,
                   .sent_records = end->records, .sent_calls = end->calls,

@@ -12,7 +12,7 @@
 
 enum { AGENT_BYTES = 65536, SOON = 3, NEVER = -1 };
 
-static sj_status found;      /* what reading the agent in the process returns */
+static sj_status found;      /* the result of reading the agent in the process */
 static int checks_until_end; /* the process is there at so many more checks; NEVER: at all */
 
 sj_status __wrap_sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent);

@@ -121,7 +121,7 @@ static void read_on(sj_read_progress *progress)
     sj_read_progress_save(progress);
 }
 
-static lost all; /* what is lost if nothing of it is sent */
+static lost all; /* all records, as if none of them had been sent */
 
 static void is_not_less(const sj_thread_slot *left)
 {

@@ -45,7 +45,7 @@ typedef struct fixture {
     uint64_t events;
 } fixture;
 
-static bool gives_up; /* of recorders: they cannot end any thread */
+static bool gives_up; /* true if no recorder can end a thread */
 
 /* The steps of a process that is to be killed. */
 static uint64_t steps_left = UINT64_MAX;
