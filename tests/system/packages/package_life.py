@@ -13,24 +13,13 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from fresh_root import Root, cached_root, enter_namespaces
+from package_roots import (DATABASE, MIRROR, OURS, dependencies, invite, make_state_folders, start_collector,
+                           start_device, started_by)
 from sojourn_testing import check, main, wait_for
 
-MIRROR = "http://deb.debian.org/debian"
-OURS = ("python3-sojourn", "sojourn", "sojourn-agent", "sojourn-collector", "sojourn-dev", "sojourn-device")
-DATABASE = "/var/lib/sojourn-collector/lab.db"
-COLLECTOR = "tls+tcp://127.0.0.1:7655"
 PERL = ("perl", "-e", "my %count; for my $n (1 .. 300) { $count{chr 97 + $n * 7 % 26}++ } print scalar(keys %count)")
 # Apt, dpkg and the loader change these files for any package.
 BOOKKEEPING = re.compile(r"/(var/lib/(dpkg|apt)|var/cache/(apt|debconf|ldconfig)|var/log|etc/ld\.so\.cache|srv|root|tmp)(/|$)")
-
-
-def dependencies(files):
-    """Returns the names of the packages that ours depend on."""
-    names = set()
-    for file in files:
-        field = subprocess.run(["dpkg-deb", "-f", file, "Depends"], check=True, capture_output=True, text=True).stdout
-        names |= {word.split()[0].split(":")[0] for word in field.split(",") if word.strip()}
-    return sorted(names - set(OURS) - {"libc6"})
 
 
 def parts_are_listed(folder, files):
@@ -70,27 +59,23 @@ def first_command(root):
     check("perl_run" in tree and "Perl_runops_standard" in tree, f"tree: {tree}")
 
 
-def started_by(root, unit):
-    """Returns the command line of a unit. It reads the configuration file of the unit's package."""
-    with open(f"{root.path}/lib/systemd/system/{unit}.service", encoding="utf-8") as file:
-        command = re.search(r"^ExecStart=(.*)$", file.read(), re.M)[1].split()
+def reads_its_configuration(root, unit):
+    command = started_by(root, unit)
     check("--config" in command, f"{unit} is started by {command}")
     root.run(*command, "--print-config")
-    return command
 
 
 def device_is_enrolled(sojourn, root):
     """The collector and the device run as their units start them, and a launched program's session arrives."""
-    for folder in ("sojourn-collector", "sojourn"):
-        os.makedirs(f"{root.path}/var/lib/{folder}", mode=0o700, exist_ok=True)
-    collector = root.start(*started_by(root, "sojournd"), log=sojourn.path("sojournd.log"))
-    wait_for("the collector", lambda: "collecting into" in open(sojourn.path("sojournd.log"), encoding="utf-8").read())
-    root.run("sojourn", "device", "--database", DATABASE, "--collector", COLLECTOR, "invite", "/srv/invitation")
-    printed = root.run("sojourn-device-install", "--token-file", "/srv/invitation", "--name", "unit")
+    make_state_folders(root)
+    for unit in ("sojournd", "sojourn-device"):
+        reads_its_configuration(root, unit)
+    collector = start_collector(root, sojourn.path("sojournd.log"))
+    invitation = invite(root)
+    printed = root.run("sojourn-device-install", "--token-file", invitation, "--name", "unit")
     check("Installed in" not in printed, "the script replaced files of the package")
     check(not os.path.exists(f"{root.path}/etc/systemd/system/sojourn-device.service"), "a second unit")
-    device = root.start("env", "XDG_STATE_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache",
-                        *started_by(root, "sojourn-device"), log=sojourn.path("sojourn-device.log"))
+    device = start_device(root, sojourn.path("sojourn-device.log"))
     root.run("sojourn", "device", "--database", DATABASE, "unit", "launch", "/usr/bin/perl", "-e", "1")
     question = "SELECT state AS s FROM sessions WHERE stored_calls > 100"
     wait_for("the session of the launched program", lambda: "completed" in root.run(
