@@ -287,6 +287,47 @@ static bool leave_stub(sj_unwinder *unwinder)
     return true;
 }
 
+static bool has_unwind_table(Dwfl *dwfl, uint64_t pc)
+{
+    Dwarf_Addr bias = 0;
+    Dwarf_Frame *frame = NULL;
+    Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
+    Dwarf_CFI *tables = module != NULL ? dwfl_module_eh_cfi(module, &bias) : NULL;
+    const bool has = tables != NULL && dwarf_cfi_addrframe(tables, pc - bias, &frame) == 0;
+    free(frame);
+    return has;
+}
+
+/* True if the thread is in a function of the C library that makes a new thread or process: in its
+ * system call or right after it. There the unwind tables of such a function end, because they would
+ * be wrong in the new thread. That thread has 0 as the result, in register 0 of both machines. */
+static bool is_in_clone(sj_unwinder *unwinder)
+{
+    const sj_registers *state = &unwinder->registers;
+    uint32_t code = 0;
+    return state->registers[0] != 0 &&
+           read_bytes(unwinder, state->pc - SJ_MACHINE_SYSTEM_CALL_BYTES, &code,
+                      SJ_MACHINE_SYSTEM_CALL_BYTES) &&
+           code == SJ_MACHINE_SYSTEM_CALL && !has_unwind_table(unwinder->dwfl, state->pc);
+}
+
+/* Moves from such a function to its caller. The return address is where the call has put it. */
+static void leave_clone(sj_unwinder *unwinder)
+{
+    sj_registers *state = &unwinder->registers;
+    uint64_t caller = state->registers[SJ_MACHINE_DWARF_LINK];
+    if (!is_in_clone(unwinder) ||
+        (PUSHED_BYTES != 0 && !read_bytes(unwinder, state->sp, &caller, sizeof(caller))) ||
+        dwfl_addrmodule(unwinder->dwfl, caller & ~state->signature_bits) == NULL) {
+        return;
+    }
+    unwinder->frames[unwinder->count++] = (sj_native_frame){
+        .pc = state->pc, .stack = PUSHED_BYTES != 0 ? state->sp : 0, .is_activation = true};
+    state->registers[DWARF_SP] += PUSHED_BYTES;
+    state->pc = (caller & ~state->signature_bits) - 1; /* as in leave_stub */
+    unwinder->is_behind = true;
+}
+
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
                         size_t capacity)
 {
@@ -297,6 +338,9 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
     unwinder->interrupted = 0;
     unwinder->registers = copy->state;
     unwinder->is_behind = false;
+    if (capacity != 0) {
+        leave_clone(unwinder);
+    }
     for (uint32_t stubs = 0; stubs <= STUBS_MAX; stubs++) {
         unwinder->is_first = true;
         unwinder->is_in_stub = false;

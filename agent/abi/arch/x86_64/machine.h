@@ -27,6 +27,8 @@ enum {
     /* this machine has no link register; tracers do not use this one (xmm13) */
     SJ_MACHINE_DWARF_LINK = 30,
     SJ_MACHINE_LONG_JUMP_BYTES = 5,
+    SJ_MACHINE_SYSTEM_CALL = 0x050f, /* the instruction, as a little-endian number */
+    SJ_MACHINE_SYSTEM_CALL_BYTES = 2,
     /* number of bytes that a tracer reads to recognise a signal frame */
     SJ_MACHINE_SIGNAL_FRAME_BYTES = 200
 };

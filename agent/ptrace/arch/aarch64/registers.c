@@ -33,7 +33,6 @@ enum {
     RESTORER_MAX_BYTES = 1 << 16 /* the kernel's own library is not larger */
 };
 
-#define CODE_SVC UINT32_C(0xd4000001)       /* svc #0 */
 #define CODE_SIGRETURN UINT32_C(0xd2801168) /* mov x8, #139 */
 #define VECTOR_RECORD_MAGIC UINT32_C(0x46508001)
 #define SET_PAC_MASK 0x406 /* NT_ARM_PAC_MASK, which older headers lack */
@@ -63,7 +62,7 @@ static bool is_system_call(pid_t tid, uint64_t address)
 {
     const uint64_t word_at = address & ~UINT64_C(7);
     const long word = ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)word_at, NULL);
-    return (uint32_t)((uint64_t)word >> (address != word_at ? 32 : 0)) == CODE_SVC;
+    return (uint32_t)((uint64_t)word >> (address != word_at ? 32 : 0)) == SJ_MACHINE_SYSTEM_CALL;
 }
 
 sj_status sj_registers_get(pid_t tid, sj_registers *state)
@@ -112,7 +111,7 @@ bool sj_jump_follow(uint64_t address, const uint8_t *bytes, uint32_t count, uint
 /* Returns where the code of a restorer begins from `low` to `high`, or 0. */
 static uint64_t find_code(const sj_tracee *target, uint64_t low, uint64_t high)
 {
-    static const uint32_t code[] = {CODE_SIGRETURN, CODE_SVC};
+    static const uint32_t code[] = {CODE_SIGRETURN, SJ_MACHINE_SYSTEM_CALL};
     uint64_t found = 0;
     uint8_t *bytes = malloc(high - low);
     if (bytes != NULL && sj_tracee_read(target, low, bytes, high - low) == SJ_OK) {
