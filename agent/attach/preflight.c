@@ -180,24 +180,6 @@ static sj_status check_program(const sj_preflight_facts *facts, sj_error *error)
                    pid);
 }
 
-static sj_status check_namespace(const sj_preflight_facts *facts, sj_error *error)
-{
-    const int pid = (int)facts->pid;
-    if (facts->is_other_pid_namespace && facts->pid_inside == 1) {
-        return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d is the first one of another PID namespace (a container), which "
-                       "is left alone; start the program with `sojourn record` inside of it",
-                       pid);
-    }
-    if (facts->is_other_pid_namespace) {
-        return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d lives in another PID namespace (a container), as process %d; "
-                       "run sojourn inside of it: nsenter -t %d -p -m sojourn attach %d",
-                       pid, (int)facts->pid_inside, pid, (int)facts->pid_inside);
-    }
-    return SJ_OK;
-}
-
 sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
 {
     const int pid = (int)facts->pid;
@@ -213,7 +195,6 @@ sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
                        (int)facts->process.leader, (int)facts->process.leader);
     }
     SJ_TRY(check_state(facts, error));
-    SJ_TRY(check_namespace(facts, error));
     SJ_TRY(check_permission(facts, error));
     SJ_TRY(check_program(facts, error));
     if (facts->has_direct) {
@@ -226,8 +207,8 @@ sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
     if (facts->is_agent_hidden) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d does not see the agent's file: it lives in another container or "
-                       "root directory; run sojourn inside of it",
-                       pid);
+                       "root directory; run sojourn inside of it, where it is process %d",
+                       pid, (int)facts->pid_inside);
     }
     return SJ_OK;
 }

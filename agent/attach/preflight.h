@@ -28,7 +28,6 @@ typedef struct sj_preflight_facts {
     int yama;                  /* kernel.yama.ptrace_scope. 0 if there is no Yama. */
     sj_proc_status process;
     bool is_closed; /* The kernel shows its memory only to root. */
-    bool is_other_pid_namespace;
     pid_t pid_inside; /* Its pid in its own PID namespace. */
     char tracer_name[32];
     sj_program_kind program;

@@ -41,17 +41,6 @@ static int read_yama(void)
     return scope;
 }
 
-/* True if the process is in another PID namespace than this one. */
-static bool is_in_other_namespace(pid_t pid)
-{
-    char path[64];
-    char here[64] = "";
-    char there[64] = "";
-    snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-    return readlink("/proc/self/ns/pid", here, sizeof(here) - 1) > 0 &&
-           readlink(path, there, sizeof(there) - 1) > 0 && strcmp(here, there) != 0;
-}
-
 /* True for the programs of qemu-user, which are named after the machine that they emulate. */
 static bool is_emulator(pid_t pid)
 {
@@ -126,7 +115,6 @@ sj_status sj_preflight_facts_read(pid_t pid, const char *agent_path, sj_prefligh
     /* If a process may not be inspected, its files belong to root, whatever its user. */
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     facts->is_closed = stat(path, &status) == 0 && status.st_uid != facts->process.effective_user;
-    facts->is_other_pid_namespace = is_in_other_namespace(pid);
     facts->pid_inside = facts->process.pid_inside;
     sj_proc_status tracer;
     if (facts->process.tracer != 0 &&

@@ -122,10 +122,19 @@ sj_status sj_thread_drain_set_policy(sj_thread_drain *thread)
     return sj_record_stages_set_policy(&thread->stages, &judge, sj_clock_ticks());
 }
 
+/* The agent writes pids and tids as the process itself knows them. */
+static uint32_t tid_of(const sj_process_drain *process, const sj_thread_slot *slot)
+{
+    return slot->tid == sj_arena_view_header(&process->view)->pid
+               ? (uint32_t)process->tracked.pid
+               : sj_tracked_process_find_thread(&process->tracked, slot->tid);
+}
+
 static void init_emitter(sj_thread_drain *thread, uint32_t slot_number, bool was_read)
 {
     const sj_process_drain *process = thread->process;
     sj_thread_slot *slot = sj_arena_view_slot(&process->view, slot_number);
+    const uint32_t tid = tid_of(process, slot);
     thread->emitter = (sj_thread_emitter){.shared = process->shared,
                                           .view = &process->view,
                                           .slot = slot_number,
@@ -133,8 +142,8 @@ static void init_emitter(sj_thread_drain *thread, uint32_t slot_number, bool was
                                           .number = was_read && slot->cursor.thread != 0
                                                         ? slot->cursor.thread
                                                         : sj_drain_next_thread(process->shared),
-                                          .tid = slot->tid,
-                                          .is_main = slot->tid == (uint32_t)process->tracked.pid,
+                                          .tid = tid,
+                                          .is_main = tid == (uint32_t)process->tracked.pid,
                                           .start_ticks = slot->start_ticks};
     memcpy(thread->emitter.name, slot->name, sizeof(slot->name));
     sj_read_progress_init(&thread->emitter.progress, slot);

@@ -1,5 +1,7 @@
 #include "agent/drain/tracked_process.h"
 
+#include "agent/ptrace/proc_status.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -62,6 +64,7 @@ void sj_tracked_process_open(pid_t pid, sj_tracked_process *process)
     process->pid = pid;
     process->program = read_program(pid);
     (void)has_only_forked(pid, &process->is_only_forked);
+    process->has_own_numbers = sj_proc_has_own_numbers(pid);
     process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
@@ -85,6 +88,13 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process)
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid)
 {
     return syscall(SYS_tgkill, process->pid, tid, 0) == 0 || errno != ESRCH;
+}
+
+uint32_t sj_tracked_process_find_thread(const sj_tracked_process *process, uint32_t tid_inside)
+{
+    const pid_t tid =
+        process->has_own_numbers ? sj_proc_find_thread(process->pid, (pid_t)tid_inside) : 0;
+    return tid != 0 ? (uint32_t)tid : tid_inside;
 }
 
 /* Linux 6.13 and later. The headers of current C libraries lack it. */

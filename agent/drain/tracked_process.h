@@ -18,6 +18,7 @@ typedef struct sj_tracked_process {
     sj_program_file program; /* the program when the watch began */
     /* the process was forked and had not executed a program when the watch began */
     bool is_only_forked;
+    bool has_own_numbers; /* its tids are those of another PID namespace */
 } sj_tracked_process;
 
 /* Starts to watch `pid`. Always succeeds. Does not block. */
@@ -29,6 +30,10 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process);
 
 /* True if the process has a living thread `tid`. */
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid);
+
+/* Returns the tid of a thread that the process itself knows as `tid_inside`. Returns `tid_inside` if
+ * the thread has ended. */
+uint32_t sj_tracked_process_find_thread(const sj_tracked_process *process, uint32_t tid_inside);
 
 /* Finds out how an ended process ended, in the format of wait(2). The process need not be a child
  * of the caller. Returns false if its parent has waited for it and the kernel is older than

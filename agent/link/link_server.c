@@ -7,6 +7,7 @@
 #include "agent/link/memory_file.h"
 #include "agent/link/stall.h"
 #include "agent/objfile/system_library.h"
+#include "agent/ptrace/proc_status.h"
 #include "agent/registry/method_group.h"
 #include "agent/runtimes/runtime.h"
 
@@ -28,6 +29,7 @@ enum { CLIENTS_MAX = 128, BACKLOG = 128, PLAN_POLL_MS = 5 };
 
 typedef struct link_client {
     int fd;
+    pid_t pid;         /* of the process that connected; 0: in another PID namespace above */
     uint64_t process;  /* 0 until HELLO */
     uint64_t asked_ns; /* when its last packet arrived */
     uint64_t asked_ticks;
@@ -78,6 +80,18 @@ static bool is_file_name(const char *name, size_t capacity)
     return bytes != 0 && bytes < capacity && memchr(name, '/', bytes) == NULL && name[0] != '.';
 }
 
+/* Replaces the pids that the agent knows in its own PID namespace by those of this recorder's. */
+static void translate_pids(const link_client *client, sj_link_hello *hello)
+{
+    sj_proc_status facts;
+    if (client->pid == 0 || client->pid == (pid_t)hello->pid) {
+        return;
+    }
+    hello->pid = (uint32_t)client->pid;
+    hello->parent_pid =
+        sj_proc_status_read(client->pid, &facts) == SJ_OK ? (uint32_t)facts.parent : 0;
+}
+
 static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_hello hello;
@@ -90,6 +104,7 @@ static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_
         hello.occasion > SJ_OCCASION_ATTACH) {
         return SJ_ECORRUPT;
     }
+    translate_pids(client, &hello);
     if (hello.occasion == SJ_OCCASION_DLOPEN) {
         SJ_TRY(
             sj_registry_find_process(server->options.registry, (pid_t)hello.pid, &client->process));
@@ -553,6 +568,7 @@ static void report_unserved(const sj_link_server *server, const link_client *cli
     memcpy(&head, server->packet, sizeof(head));
     if (head.type == SJ_LINK_HELLO) {
         memcpy(&hello, server->packet + sizeof(head), sizeof(hello));
+        translate_pids(client, &hello);
         sj_registry_note_unjoined(server->options.registry, (pid_t)hello.pid, status);
     } else if (client->process != 0) {
         sj_registry_note_unplanned(server->options.registry, "a request of the agent", status);
@@ -598,12 +614,12 @@ static bool serve_client(sj_link_server *server, link_client *client)
     return serve_packet(server, client);
 }
 
-static bool is_same_user(int fd)
+/* Reads who has connected. Returns false if it is another user. */
+static bool is_same_user(int fd, struct ucred *peer)
 {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    socklen_t size = sizeof(*peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0 &&
+           (peer->uid == geteuid() || peer->uid == 0);
 }
 
 static void accept_client(sj_link_server *server)
@@ -612,11 +628,12 @@ static void accept_client(sj_link_server *server)
     if (fd < 0) {
         return;
     }
-    if (server->client_count == CLIENTS_MAX || !is_same_user(fd)) {
+    struct ucred peer;
+    if (server->client_count == CLIENTS_MAX || !is_same_user(fd, &peer)) {
         close(fd);
         return;
     }
-    server->clients[server->client_count++] = (link_client){.fd = fd};
+    server->clients[server->client_count++] = (link_client){.fd = fd, .pid = peer.pid};
     atomic_fetch_add(&server->connections, 1);
 }
 

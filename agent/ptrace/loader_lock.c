@@ -114,8 +114,8 @@ bool sj_loader_lock_is_held(const sj_tracee *target, uint64_t first)
                          read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
          i++) {
         /* A thread that has just locked the mutex has not recorded itself as owner yet. */
-        held =
-            mutex.lock != 0 && (mutex.owner == 0 || sj_proc_has_thread(target->pid, mutex.owner));
+        held = mutex.lock != 0 &&
+               (mutex.owner == 0 || sj_proc_find_thread(target->pid, mutex.owner) != 0);
     }
     return held;
 }
@@ -128,8 +128,8 @@ bool sj_loader_lock_is_orphaned(const sj_tracee *target)
     for (uint32_t i = 0; i < LOCKS && first != 0 && !orphaned &&
                          read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
          i++) {
-        orphaned =
-            mutex.lock != 0 && mutex.owner != 0 && !sj_proc_has_thread(target->pid, mutex.owner);
+        orphaned = mutex.lock != 0 && mutex.owner != 0 &&
+                   sj_proc_find_thread(target->pid, mutex.owner) == 0;
     }
     return orphaned;
 }

@@ -25,6 +25,7 @@ static void parse_numbers(const char *line, sj_proc_status *facts)
         /* The line has one number for each namespace, from this process's to the target's own. */
         const char *last = strrchr(line, '\t');
         (void)!sscanf(last != NULL ? last : "", "%d", &facts->pid_inside);
+        facts->has_own_numbers = last != NULL && last != strchr(line, '\t');
     }
 }
 
@@ -179,11 +180,41 @@ pid_t sj_proc_living(pid_t pid)
     return living;
 }
 
-bool sj_proc_has_thread(pid_t pid, pid_t tid)
+bool sj_proc_has_own_numbers(pid_t pid)
+{
+    sj_proc_status facts;
+    return read_status(pid, &facts) == SJ_OK && facts.has_own_numbers;
+}
+
+/* Returns the tid of the thread of a process with own numbers, or 0. */
+static pid_t search_thread(pid_t pid, pid_t tid_inside)
 {
     char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-    return access(path, F_OK) == 0;
+    pid_t found = 0;
+    sj_proc_status facts;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder != NULL && found == 0 && (entry = readdir(folder)) != NULL) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0 && read_status(tid, &facts) == SJ_OK && facts.pid_inside == tid_inside) {
+            found = tid;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return found;
+}
+
+pid_t sj_proc_find_thread(pid_t pid, pid_t tid_inside)
+{
+    char path[64];
+    if (sj_proc_has_own_numbers(pid)) {
+        return search_thread(pid, tid_inside);
+    }
+    snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid_inside);
+    return access(path, F_OK) == 0 ? tid_inside : 0;
 }
 
 /* Returns the number after `prefix` in the line of a status file of /proc that begins with

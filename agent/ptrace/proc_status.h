@@ -13,7 +13,9 @@ typedef struct sj_proc_status {
     char state;   /* the kernel's letter: R S D T t Z ... */
     pid_t leader; /* pid of the process; `pid` may be the tid of any of its threads */
     pid_t parent;
-    pid_t pid_inside; /* pid of the process in its own PID namespace */
+    pid_t pid_inside; /* pid of the process (or tid of the thread) in its own PID namespace */
+    /* its own PID namespace is below the one of /proc, so its numbers there are others */
+    bool has_own_numbers;
     pid_t tracer;
     uint32_t user;
     uint32_t effective_user;
@@ -59,7 +61,11 @@ bool sj_proc_is_ending(pid_t pid);
  * have not. /proc shows the memory of a process only through living threads. */
 pid_t sj_proc_living(pid_t pid);
 
-/* True if the process has a thread `tid`. */
-bool sj_proc_has_thread(pid_t pid, pid_t tid);
+/* The member of sj_proc_status; false if the process does not exist. */
+bool sj_proc_has_own_numbers(pid_t pid);
+
+/* Returns the tid of a thread that the process itself knows as `tid_inside`, or 0 if the thread has
+ * ended. Both are the same if the process has no own numbers. */
+pid_t sj_proc_find_thread(pid_t pid, pid_t tid_inside);
 
 #endif

@@ -2022,7 +2022,8 @@ FROM ranked AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.place
 -- - thread_id INTEGER: The thread (`threads`).
 -- - session_id INTEGER: The session (`sessions`).
 -- - thread_number INTEGER: Its number in the session, from 1.
--- - tid INTEGER: The number that the device's kernel gave the thread.
+-- - tid INTEGER: The number that the device's kernel gave the thread. In another PID namespace: the
+--   thread's number there, if it ended before the recorder found it.
 -- - name TEXT: The name of the thread.
 -- - is_main INTEGER: 1: the process's first thread.
 -- - calls INTEGER: Calls that were entered.

@@ -1,5 +1,5 @@
-/* Calls leaf() until the file that its first argument names exists. Then it writes the number of these calls into the
- * file that its second argument names. */
+/* Calls leaf() until the file that its first argument names exists. Then it writes the number of
+ * these calls into the file that its second argument names. */
 #include <stdio.h>
 #include <unistd.h>
 
