@@ -12,7 +12,7 @@ set(SJ_QUICK_TESTS system.attach_sees_everything system.installed system.same_wo
     system.heap_allocators system.judge_sqlite system.direct system.forward_choices web.live
     collector-server.cli.cli collector-server.cli.closing_lines collector-server.cli.manuals)
 # Too long for the default set: they run for many minutes whatever is cut.
-set(SJ_LONG_TESTS system.fleet_spool system.cluster system.package_bytes)
+set(SJ_LONG_TESTS system.fleet_spool system.cluster system.package_bytes system.package_arm64)
 # A unit that costs more is not in the quick set.
 set(SJ_QUICK_UNIT_CPU_MS 1000)
 

@@ -29,7 +29,7 @@ enum { CLIENTS_MAX = 128, BACKLOG = 128, PLAN_POLL_MS = 5 };
 
 typedef struct link_client {
     int fd;
-    pid_t pid;         /* of the process that connected; 0: in another PID namespace above */
+    pid_t pid;         /* The process that connected. 0: this PID namespace has no number for it. */
     uint64_t process;  /* 0 until HELLO */
     uint64_t asked_ns; /* when its last packet arrived */
     uint64_t asked_ticks;

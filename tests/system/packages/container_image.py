@@ -27,7 +27,7 @@ def instructions():
 
 
 class Image:
-    """What the instructions have made so far."""
+    """The image, as far as its instructions were followed."""
 
     def __init__(self, root, packages):
         self.root, self.packages = root, packages

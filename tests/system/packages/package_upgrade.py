@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Packages are upgraded in a fresh root while a launched and an attached program are recorded, and while the device
-keeps records that no collector has taken. Both recordings go on with the agent that they have loaded, and no call is
+keeps records that no collector has taken. Both recordings continue with the agent that they have loaded, and no call is
 lost. After a downgrade the collector refuses a database of a newer version.
 
 package_upgrade.py BUILD_FOLDER PACKAGES_FOLDER; exits with 77 if debootstrap, root or namespaces are not available.

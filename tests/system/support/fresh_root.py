@@ -1,7 +1,7 @@
 """Fresh roots of a distribution, for tests that install packages. A root stays in a cache. Each test changes only
 its own layer above it.
 """
-import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -38,10 +38,18 @@ def cached_root(name, suite, mirror, packages=()):
     because it may need the network."""
     key = hashlib.sha256(" ".join([suite, mirror, *sorted(packages)]).encode()).hexdigest()[:12]
     folder = os.path.join(CACHE, f"{name}-{key}")
-    if os.path.isdir(folder):
-        return folder
     os.makedirs(CACHE, exist_ok=True)
-    making = f"{folder}.{os.getpid()}"
+    with open(f"{folder}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test may be making the same root
+        if not os.path.isdir(folder):
+            make_root(folder, suite, mirror, packages)
+    return folder
+
+
+def make_root(folder, suite, mirror, packages):
+    """Makes the root of a distribution. Its folder appears when it is whole."""
+    making = f"{folder}.making"
+    shutil.rmtree(making, ignore_errors=True)
     extra = [f"--include={','.join(sorted(packages))}"] if packages else []
     try:
         made = subprocess.run(["debootstrap", "--variant=minbase", *extra, suite, making, mirror],
@@ -50,11 +58,9 @@ def cached_root(name, suite, mirror, packages=()):
             print(f"skipped: debootstrap does not reach {mirror}")
             sys.exit(SKIPPED)
         check(made.returncode == 0, f"debootstrap: {made.stdout[-2000:]}{made.stderr[-2000:]}")
-        with contextlib.suppress(OSError):  # another test may have made the root meanwhile
-            os.rename(making, folder)
+        os.rename(making, folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return folder
 
 
 class Root:

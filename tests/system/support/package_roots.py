@@ -1,5 +1,5 @@
-"""What tests of the Debian packages share: their names, what they depend on, and a collector and a device that run as
-the packages' units start them."""
+"""Helpers for tests of the Debian packages: names, dependencies, and a collector and a device that run as the units of
+the packages start them."""
 import os
 import re
 import subprocess
