@@ -27,7 +27,7 @@ typedef struct sj_preflight_facts {
     uint64_t own_capabilities; /* Effective capabilities. */
     int yama;                  /* kernel.yama.ptrace_scope. 0 if there is no Yama. */
     sj_proc_status process;
-    bool is_closed; /* The kernel shows its memory only to root. */
+    bool is_closed;   /* The kernel shows its memory only to root. */
     pid_t pid_inside; /* Its pid in its own PID namespace. */
     char tracer_name[32];
     sj_program_kind program;

@@ -31,8 +31,8 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process);
 /* True if the process has a living thread `tid`. */
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid);
 
-/* Returns the tid of a thread that the process itself knows as `tid_inside`. Returns `tid_inside` if
- * the thread has ended. */
+/* Returns the tid of a thread that the process itself knows as `tid_inside`. Returns `tid_inside`
+ * if the thread has ended. */
 uint32_t sj_tracked_process_find_thread(const sj_tracked_process *process, uint32_t tid_inside);
 
 /* Finds out how an ended process ended, in the format of wait(2). The process need not be a child

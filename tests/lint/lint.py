@@ -249,7 +249,7 @@ ONLY_TEXT = {
     "tests/system/fleet/questions.py": "a statement that is refused",
     "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
     "tests/system/packages/device_folder.py": "inside of a root with its own network and folders",
-    "tests/system/packages/package_life.py": "inside of a root with its own network and folders",
+    "tests/system/support/package_roots.py": "inside of a root with its own network and folders",
 }
 
 
