@@ -15,6 +15,9 @@ if(NOT EXISTS ${CMAKE_SYSROOT}/usr/include/aarch64-linux-gnu)
     message(FATAL_ERROR "${CMAKE_SYSROOT} is not a tree for AArch64: run .ci/sysroot ${CMAKE_SYSROOT}")
 endif()
 
+# The build runs one program that it has made: `sojourn completion` writes the completions.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${CMAKE_SYSROOT})
+
 set(CMAKE_FIND_ROOT_PATH ${CMAKE_SYSROOT})
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -3,7 +3,9 @@
 install(TARGETS sojourn sojournd sojourn-device RUNTIME DESTINATION bin)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/agent/daemon/install.sh DESTINATION bin RENAME sojourn-device-install)
 install(TARGETS sojourn-agent sojourn-sqlite LIBRARY DESTINATION lib/sojourn)
-install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libsojourn-agent-aarch64.so DESTINATION lib/sojourn)
+if(TARGET sojourn-agent-aarch64) # a machine other than AArch64 records its programs under qemu-user
+    install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libsojourn-agent-aarch64.so DESTINATION lib/sojourn)
+endif()
 install(FILES ${CMAKE_SOURCE_DIR}/agent/include/sojourn.h DESTINATION include)
 install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/sojourn.jar DESTINATION share/java)
 

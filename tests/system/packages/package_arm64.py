@@ -58,6 +58,7 @@ def objects_are_for_aarch64(folder):
 def dependencies_exist(file, known):
     for choice in output_of("dpkg-deb", "-f", file, "Depends").split(","):
         name, _, version = choice.strip().partition(" ")
+        name = name.split(":")[0]
         if not name or name in OURS:
             continue
         check(name in known, f"{file} needs {name}, which Debian does not have for arm64")
