@@ -204,6 +204,9 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
         reader->null_count[i] = 0;
     }
     reader->rows = 0;
+    if (reader->names_failed) {
+        return sj_fail(error, SJ_EIO, "the names of functions cannot be read");
+    }
     while (reader->rows < SJ_CALL_BATCH_ROWS && reader->calls != NULL) {
         const int result = sqlite3_step(reader->calls);
         if (result == SQLITE_DONE) {
@@ -228,8 +231,9 @@ const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
     const sj_function_range *range = &reader->ranges[after - 1];
     sqlite3_reset(reader->name);
     sqlite3_bind_int64(reader->name, 1, range->first_id + (place - range->first_place));
-    const char *name = sqlite3_step(reader->name) == SQLITE_ROW
-                           ? (const char *)sqlite3_column_text(reader->name, 0)
-                           : NULL;
+    const int result = sqlite3_step(reader->name);
+    reader->names_failed |= result != SQLITE_ROW && result != SQLITE_DONE;
+    const char *name =
+        result == SQLITE_ROW ? (const char *)sqlite3_column_text(reader->name, 0) : NULL;
     return name != NULL ? name : "";
 }

@@ -346,7 +346,8 @@ static void an_interrupted_export_fails_or_is_whole(void **state)
 {
     (void)state;
     static const char *const formats[] = {"folded",   "chrome-json", "function.txt", "report.txt",
-                                          "perfetto", "speedscope",  "pprof",        "callgrind"};
+                                          "perfetto", "speedscope",  "pprof",        "callgrind",
+                                          "arrow",    "parquet"};
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         assert_non_null(sj_exporter_find(formats[i]));
         check_interruptions(sj_exporter_find(formats[i]));
