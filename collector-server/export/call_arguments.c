@@ -158,7 +158,7 @@ typedef struct pair_list {
     int64_t function_id;
     FILE *output;
     const char *before; /* written before the object */
-    char *rules;        /* of the first value that has rules */
+    char *rules;        /* rules of the first value that has some */
     bool has_any;
 } pair_list;
 

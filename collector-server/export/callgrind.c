@@ -45,7 +45,7 @@ enum {
 
 typedef struct row_writer {
     FILE *output;
-    int64_t function_id; /* of the last row; -1 before the first row */
+    int64_t function_id; /* the last row has it; -1 before the first row */
 } row_writer;
 
 static sj_status write_row(void *context, sqlite3_stmt *row)

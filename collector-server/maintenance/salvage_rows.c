@@ -226,7 +226,7 @@ static sj_status dup_key(const table_reader *reader, sqlite3_stmt *scan, row_key
 
 typedef struct range_scan {
     table_reader *reader;
-    row_key last; /* of the last row that was saved */
+    row_key last; /* key of the last row that was saved */
     bool backwards;
     sj_status status;
 } range_scan;

@@ -7,6 +7,7 @@
 #include "collector-server/query/scan_contents.h"
 #include "collector-server/query/scan_outline.h"
 #include "collector-server/query/scan_session.h"
+#include "collector-server/store/database.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
 #include "collector-server/store/sql.h"
@@ -595,6 +596,10 @@ static int load_block(sj_block_scan *scan)
     }
     sj_slice bytes;
     sj_error why = {0};
+    const int result = sj_scan_contents_read(scan);
+    if (result != SQLITE_OK && !sj_database_is_damaged(result)) {
+        return result; /* a block is left out only if it is damaged */
+    }
     const sj_status status = sj_scan_contents_bytes(scan, &bytes, &why);
     if (status == SJ_ENOMEM) {
         return SQLITE_NOMEM;
@@ -689,7 +694,8 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         sqlite3_bind_int64(scan->stacks, 2, number);
         sj_block stack = {0};
         bool found = false;
-        if (sqlite3_step(scan->stacks) == SQLITE_ROW) {
+        const int result = sqlite3_step(scan->stacks);
+        if (result == SQLITE_ROW) {
             sj_slice bytes;
             found = sj_block_files_get_columns(scan->stack_files, scan->stacks, 0, 1, &bytes,
                                                NULL) == SJ_OK &&
@@ -697,7 +703,9 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         }
         sqlite3_reset(scan->stacks); /* the decoder holds its own copy */
         if (!found) {
-            return SQLITE_NOTFOUND;
+            return result == SQLITE_ROW || result == SQLITE_DONE || sj_database_is_damaged(result)
+                       ? SQLITE_NOTFOUND
+                       : result;
         }
         const uint32_t first = stack.header.stack_frames;
         if (depth >= first) {
