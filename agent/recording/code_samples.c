@@ -5,6 +5,7 @@
 #include "agent/ptrace/proc_status.h"
 #include "agent/ptrace/remote_stubs.h"
 #include "agent/ptrace/waits.h"
+#include "agent/session/json_report.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -342,17 +343,8 @@ static void send_samples(sj_code_samples *samples)
         json_pack("{s: I, s: I, s: I, s: o}", "sampled_ns", (json_int_t)samples->sampled_ns,
                   "generated_ns", (json_int_t)samples->generated_ns, "other_ns",
                   (json_int_t)samples->other_ns, "files", files);
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
-    if (json != NULL) {
-        const sj_report report = {.ticks = sj_clock_ticks(),
-                                  .monitor = "code",
-                                  .kind = "samples",
-                                  .json = json,
-                                  .json_bytes = strlen(json)};
-        (void)!sj_frame_writer_report(samples->writer, &report);
-    }
-    free(json);
+    const sj_report report = {.ticks = sj_clock_ticks(), .monitor = "code", .kind = "samples"};
+    (void)!sj_json_report_send(samples->writer, report, payload);
 }
 
 void sj_code_samples_stop(sj_code_samples *samples)

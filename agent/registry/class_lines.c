@@ -2,10 +2,10 @@
 
 #include "agent/runtimes/jvm/line_table.h"
 #include "agent/runtimes/jvm/method_name.h"
+#include "agent/session/json_report.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Writes the path of the source file: the package's folder and the file name. Returns false if the
@@ -54,21 +54,14 @@ sj_status sj_class_lines_report(const sj_class_file *file, sj_frame_writer *writ
                           ? json_pack("{s: i, s: s, s: O}", "module", (int)module, "file", path,
                                       "methods", methods)
                           : NULL;
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
     json_decref(methods);
-    if (json == NULL) {
+    if (payload == NULL) {
         return SJ_OK; /* the class has no lines, or a name is not valid text */
     }
-    const sj_report report = {.ticks = now_ticks,
-                              .monitor = "first_lines",
-                              .kind = "class",
-                              .json = json,
-                              .json_bytes = strlen(json)};
-    const sj_status status =
-        report.json_bytes <= SJ_REPORT_MAX_BYTES ? sj_frame_writer_report(writer, &report) : SJ_OK;
-    free(json);
-    return status == SJ_EFULL ? SJ_OK : status; /* counted by the writer */
+    const sj_report report = {.ticks = now_ticks, .monitor = "first_lines", .kind = "class"};
+    const sj_status status = sj_json_report_send(writer, report, payload);
+    /* the writer counts a report for which the spool has no space */
+    return status == SJ_EFULL || status == SJ_ELIMIT ? SJ_OK : status;
 }
 
 typedef struct method_lines {

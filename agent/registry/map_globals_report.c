@@ -1,9 +1,9 @@
 #include "agent/registry/map_globals_report.h"
 
 #include "agent/objfile/map_globals.h"
+#include "agent/session/json_report.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* JSON needs at most six bytes for one byte of a name. GLOBAL_BYTES is for the other parts of an
@@ -22,19 +22,8 @@ typedef struct globals_report {
 /* Sends a report and releases `payload`. `payload` NULL: it could not be allocated. */
 static sj_status send_payload(const globals_report *report, json_t *payload)
 {
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
-    if (json == NULL) {
-        return SJ_ENOMEM;
-    }
-    const sj_report sent = {.ticks = report->now_ticks,
-                            .monitor = "map",
-                            .kind = "globals",
-                            .json = json,
-                            .json_bytes = strlen(json)};
-    const sj_status status = sj_frame_writer_report(report->writer, &sent);
-    free(json);
-    return status;
+    const sj_report sent = {.ticks = report->now_ticks, .monitor = "map", .kind = "globals"};
+    return sj_json_report_send(report->writer, sent, payload);
 }
 
 /* Sends the collected globals and clears the list. */

@@ -1,10 +1,10 @@
 #include "agent/registry/method_code.h"
 
+#include "agent/session/json_report.h"
 #include "proto/base/array.h"
 
 #include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     ENTRY_BYTES = 64,                                /* upper bound of an entry as text */
@@ -34,19 +34,12 @@ sj_status sj_method_code_report(sj_method_code *code, sj_frame_writer *writer, u
     }
     json_t *all = list(code);
     json_t *payload = all != NULL ? json_pack("{s:o}", "code", all) : NULL;
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
-    if (json == NULL) {
-        return SJ_ENOMEM;
+    const sj_report report = {
+        .ticks = now_ticks, .process = code->process, .monitor = "methods", .kind = "code"};
+    const sj_status status = sj_json_report_send(writer, report, payload);
+    if (status == SJ_ENOMEM) {
+        return status;
     }
-    const sj_report report = {.ticks = now_ticks,
-                              .process = code->process,
-                              .monitor = "methods",
-                              .kind = "code",
-                              .json = json,
-                              .json_bytes = strlen(json)};
-    const sj_status status = sj_frame_writer_report(writer, &report);
-    free(json);
     code->count = 0;
     return status == SJ_EFULL ? SJ_OK : status; /* the writer counts a report that does not fit */
 }

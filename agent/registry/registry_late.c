@@ -2,11 +2,11 @@
 #include "agent/registry/registry_internal.h"
 
 #include "agent/host/clock.h"
+#include "agent/session/json_report.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* Reports for how long the calls of a module are missing. If the spool is full, the store finds a
@@ -16,18 +16,9 @@ static void report_late(sj_registry *registry, const sj_late_plan *plan, uint64_
 {
     json_t *json = json_pack("{s:s, s:I, s:b}", "module", sj_plan_ahead_path(plan->ahead),
                              "missed_ns", (json_int_t)missed_ns, "is_hooked", is_hooked ? 1 : 0);
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    if (text == NULL) {
-        return;
-    }
-    const sj_report report = {.ticks = sj_clock_ticks(),
-                              .monitor = "recorder",
-                              .kind = "late_module",
-                              .json = text,
-                              .json_bytes = strlen(text)};
-    (void)!sj_frame_writer_report(registry->options.writer, &report);
-    free(text);
+    const sj_report report = {
+        .ticks = sj_clock_ticks(), .monitor = "recorder", .kind = "late_module"};
+    (void)!sj_json_report_send(registry->options.writer, report, json);
 }
 
 /* Counts and reports one late plan. The summary names the first module without hooks, else the

@@ -2,10 +2,10 @@
 #include "agent/host/clock.h"
 #include "agent/planner/plan_file.h"
 #include "agent/registry/registry_internal.h"
+#include "agent/session/json_report.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 512 };
@@ -60,19 +60,11 @@ static json_t *list_names(const sj_registry *registry, const sj_overwritten *fou
 static sj_status report(sj_registry *registry, uint64_t process, uint32_t count, json_t *names)
 {
     json_t *json = json_pack("{s:I, s:O}", "functions", (json_int_t)count, "names", names);
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    if (text == NULL) {
-        return SJ_ENOMEM;
-    }
     const sj_report row = {.ticks = sj_clock_ticks(),
                            .process = process,
                            .monitor = "recorder",
-                           .kind = "overwritten",
-                           .json = text,
-                           .json_bytes = strlen(text)};
-    const sj_status status = sj_frame_writer_report(registry->options.writer, &row);
-    free(text);
+                           .kind = "overwritten"};
+    const sj_status status = sj_json_report_send(registry->options.writer, row, json);
     return status == SJ_EFULL ? SJ_OK : status;
 }
 

@@ -5,11 +5,11 @@
  * reported at least half. */
 #include "agent/host/clock.h"
 #include "agent/registry/registry_internal.h"
+#include "agent/session/json_report.h"
 #include "proto/base/utf8_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t count_unrecorded(const sj_registry *registry)
@@ -28,20 +28,11 @@ static void report_numbers(sj_registry *registry)
     json_t *json =
         json_pack("{s:I, s:I, s:s#}", "processes", (json_int_t)counters->unjoined, "modules",
                   (json_int_t)counters->plan_failures, "first", first, (int)length);
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    if (text == NULL) {
-        return;
-    }
-    const sj_report report = {.ticks = sj_clock_ticks(),
-                              .monitor = "recorder",
-                              .kind = "not_recorded",
-                              .json = text,
-                              .json_bytes = strlen(text)};
-    if (sj_frame_writer_report(registry->options.writer, &report) == SJ_OK) {
+    const sj_report report = {
+        .ticks = sj_clock_ticks(), .monitor = "recorder", .kind = "not_recorded"};
+    if (sj_json_report_send(registry->options.writer, report, json) == SJ_OK) {
         registry->unrecorded_reported = count_unrecorded(registry);
     }
-    free(text);
 }
 
 static void report_if_due(sj_registry *registry, uint64_t count)

@@ -1,5 +1,6 @@
 #include "agent/registry/source_lines.h"
 
+#include "agent/session/json_report.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 
@@ -183,22 +184,13 @@ static sj_status send_methods(lines_report *report, const char *file)
 {
     json_t *payload = json_pack("{s:I, s:o, s:o}", "module", (json_int_t)report->module, "file",
                                 name_as_json(file), "methods", report->methods);
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
-    report->methods = NULL;
-    report->method = NULL;
-    if (json == NULL) {
-        return SJ_ENOMEM;
-    }
     const sj_report sent = {.ticks = report->now_ticks,
                             .monitor = "lines",
-                            .kind = report->kind == SJ_SOURCE_LINES_THERE ? "there" : "entered",
-                            .json = json,
-                            .json_bytes = strlen(json)};
-    const sj_status status = sj_frame_writer_report(report->writer, &sent);
-    free(json);
+                            .kind = report->kind == SJ_SOURCE_LINES_THERE ? "there" : "entered"};
+    report->methods = NULL;
+    report->method = NULL;
     report->reports++;
-    return status;
+    return sj_json_report_send(report->writer, sent, payload);
 }
 
 static sj_status begin_method(lines_report *report, uint32_t token)

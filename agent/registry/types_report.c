@@ -1,8 +1,8 @@
 #include "agent/registry/types_report.h"
 
 #include "agent/host/clock.h"
+#include "agent/session/json_report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* JSON needs at most six bytes for one byte of a text. VALUE_BYTES covers the rest of an entry. */
@@ -18,18 +18,11 @@ static sj_status send_report(sj_types_report *report)
 {
     json_t *payload = json_pack("{s:I, s:O}", "module", (json_int_t)report->module, "functions",
                                 report->functions);
-    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
-    json_decref(payload);
-    if (json == NULL) {
-        return SJ_ENOMEM;
+    const sj_report sent = {.ticks = sj_clock_ticks(), .monitor = "values", .kind = "types"};
+    const sj_status status = sj_json_report_send(report->writer, sent, payload);
+    if (status == SJ_ENOMEM) {
+        return status;
     }
-    const sj_report sent = {.ticks = sj_clock_ticks(),
-                            .monitor = "values",
-                            .kind = "types",
-                            .json = json,
-                            .json_bytes = strlen(json)};
-    const sj_status status = sj_frame_writer_report(report->writer, &sent);
-    free(json);
     json_array_clear(report->functions);
     report->bytes = 0;
     return status == SJ_EFULL ? SJ_OK : status;

@@ -203,36 +203,44 @@ typedef struct bench_result {
     int64_t lost_calls;              /* sum over all runs */
 } bench_result;
 
+static sj_status add_run(void *context, sqlite3_stmt *row)
+{
+    bench_result *result = context;
+    const int64_t calls = sqlite3_column_int64(row, 2);
+    const bool is_first = result->count == 0;
+    add_value(&result->time, sqlite3_column_double(row, 0), result->count);
+    add_value(&result->cpu, sqlite3_column_double(row, 1), result->count);
+    result->least_calls = is_first || calls < result->least_calls ? calls : result->least_calls;
+    result->most_calls = calls > result->most_calls ? calls : result->most_calls;
+    result->lost_calls += sqlite3_column_int64(row, 3);
+    result->count++;
+    return SJ_OK;
+}
+
+typedef struct run_binds {
+    const char *name;
+    int64_t most;
+} run_binds;
+
 static int read_result(const bench_options *options, bench_result *result)
 {
     static const char sql[] =
         "SELECT ended_realtime_ns - started_realtime_ns, coalesce(traced_cpu_ns, 0), stored_calls, "
         "lost_calls FROM sessions WHERE name = ?1 ORDER BY session_id DESC LIMIT ?2";
+    static const sj_sql_field fields[] = {{SJ_BIND_TEXT, offsetof(run_binds, name)},
+                                          {SJ_BIND_INT, offsetof(run_binds, most)}};
+    const run_binds values = {.name = options->name, .most = options->runs};
     sqlite3 *database = NULL;
-    sqlite3_stmt *row = NULL;
     const sj_query_options query = {.file = options->output};
-    const int exit_code = sj_query_open(&sj_command_bench, &query, &database, NULL);
+    int exit_code = sj_query_open(&sj_command_bench, &query, &database, NULL);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_text(row, 1, options->name, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 2, options->runs);
-        for (; sqlite3_step(row) == SQLITE_ROW; result->count++) {
-            const int64_t calls = sqlite3_column_int64(row, 2);
-            const bool is_first = result->count == 0;
-            add_value(&result->time, sqlite3_column_double(row, 0), result->count);
-            add_value(&result->cpu, sqlite3_column_double(row, 1), result->count);
-            result->least_calls =
-                is_first || calls < result->least_calls ? calls : result->least_calls;
-            result->most_calls = calls > result->most_calls ? calls : result->most_calls;
-            result->lost_calls += sqlite3_column_int64(row, 3);
-        }
-    }
-    sqlite3_finalize(row);
+    exit_code = sj_query_each(&sj_command_bench, database, sql, (sj_sql_binds){fields, 2, &values},
+                              add_run, result);
     sqlite3_close(database);
-    return result->count != 0
-               ? SJ_EXIT_OK
+    return exit_code != SJ_EXIT_OK || result->count != 0
+               ? exit_code
                : sj_command_error(&sj_command_bench, SJ_EXIT_FAILED, "no run was stored");
 }
 

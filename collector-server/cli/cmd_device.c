@@ -9,6 +9,7 @@
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_devices.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/cli/device.h"
 
 #include <errno.h>
@@ -108,36 +109,44 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
 
 /* Waits until a command has ended. If `*done`, `*result` is the device's JSON; else it is a string
  * with the state and the reason. The caller releases `*result`. */
+typedef struct command_end {
+    bool is_done, has_ended;
+    json_t *result;
+} command_end;
+
+static sj_status read_end(void *context, sqlite3_stmt *row)
+{
+    command_end *end = context;
+    const char *state = (const char *)sqlite3_column_text(row, 0);
+    const char *text = (const char *)sqlite3_column_text(row, 1);
+    end->has_ended = true;
+    end->is_done = strcmp(state, "done") == 0;
+    end->result = end->is_done ? json_loads(text, JSON_DECODE_ANY, NULL)
+                               : json_sprintf("%s: %s", state, text);
+    return SJ_OK;
+}
+
 static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done, json_t **result,
                                  sj_error *error)
 {
-    sqlite3_stmt *statement;
+    static const char sql[] = "SELECT state, result FROM commands WHERE command_id = ?1"
+                              " AND state NOT IN ('preparing', 'queued', 'sent')";
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
-    if (sqlite3_prepare_v2(sj_fleet_database(fleet),
-                           "SELECT state, result FROM commands WHERE command_id = ?1"
-                           " AND state NOT IN ('preparing', 'queued', 'sent')",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(sj_fleet_database(fleet)));
-    }
-    sqlite3_bind_int64(statement, 1, command_id);
-    int found;
-    while ((found = sqlite3_step(statement)) == SQLITE_DONE) {
-        sqlite3_reset(statement);
+    command_end end = {.has_ended = false};
+    for (;;) {
+        SJ_TRY(sj_sql_each(sj_fleet_database(fleet), sql, SJ_SQL_INTS(command_id), read_end, &end,
+                           error));
+        if (end.has_ended) {
+            break;
+        }
         nanosleep(&pause, NULL);
         /* The server usually expires commands. A command must also end if no server runs. */
         (void)!sj_fleet_expire(fleet, error);
     }
-    if (found == SQLITE_ROW) {
-        const char *state = (const char *)sqlite3_column_text(statement, 0);
-        const char *text = (const char *)sqlite3_column_text(statement, 1);
-        *done = strcmp(state, "done") == 0;
-        *result =
-            *done ? json_loads(text, JSON_DECODE_ANY, NULL) : json_sprintf("%s: %s", state, text);
-    }
-    sqlite3_finalize(statement);
-    return found == SQLITE_ROW && *result != NULL
-               ? SJ_OK
-               : sj_fail(error, SJ_EIO, "cannot read the command's result");
+    *done = end.is_done;
+    *result = end.result;
+    return *result != NULL ? SJ_OK
+                           : sj_fail(error, SJ_EIO, "the command's result is not valid JSON");
 }
 
 static void print_json(const json_t *value)

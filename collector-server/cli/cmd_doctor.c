@@ -5,6 +5,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/fleet/certificate.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/cli/doctor.h"
 
 #include <inttypes.h>
@@ -42,28 +43,36 @@ static void check_database(json_t *checks, sqlite3 *database, const char *path)
                   "recover it with \"sqlite3 FILE .recover\", or restore a backup");
 }
 
+typedef struct found_rows {
+    char text[512]; /* the first column of each row */
+    size_t used, count;
+} found_rows;
+
+static sj_status add_found(void *context, sqlite3_stmt *row)
+{
+    found_rows *found = context;
+    const size_t left = sizeof(found->text) - found->used;
+    const int written =
+        snprintf(found->text + found->used, left, "%s%.60s", found->count != 0 ? ", " : "",
+                 (const char *)sqlite3_column_text(row, 0));
+    found->used += written > 0 && (size_t)written < left ? (size_t)written : 0;
+    found->count++;
+    return SJ_OK;
+}
+
 /* Adds a check that fails if a query returns rows. Reports the first column of each row. */
 static void check_no_rows(json_t *checks, sqlite3 *database, const char *check, const char *sql,
                           const char *advice)
 {
-    char found[512] = "";
-    size_t used = 0;
-    size_t count = 0;
-    sqlite3_stmt *statement = NULL;
-    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
-    while (result == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
-        const int written =
-            snprintf(found + used, sizeof(found) - used, "%s%.60s", count != 0 ? ", " : "",
-                     (const char *)sqlite3_column_text(statement, 0));
-        used += written > 0 && (size_t)written < sizeof(found) - used ? (size_t)written : 0;
-        count++;
-    }
-    sqlite3_finalize(statement);
-    const bool ok = result == SQLITE_OK && count == 0;
+    found_rows found = {.count = 0};
+    sj_error error = {0};
+    const sj_status status =
+        sj_sql_each(database, sql, (sj_sql_binds){0}, add_found, &found, &error);
+    const bool ok = status == SJ_OK && found.count == 0;
     sj_doctor_add(checks, check, ok,
-                  result != SQLITE_OK ? sqlite3_errmsg(database)
-                  : ok                ? "none"
-                                      : found,
+                  status != SJ_OK ? error.text
+                  : ok            ? "none"
+                                  : found.text,
                   advice);
 }
 

@@ -188,29 +188,38 @@ static int read_totals(sqlite3 *database, int64_t session_id, const sj_call_choi
                                   "no call of session %lld has ended", (long long)session_id);
 }
 
+typedef struct flame_writer {
+    FILE *output;
+    flame_totals totals;
+} flame_writer;
+
+static sj_status write_row(void *context, sqlite3_stmt *row)
+{
+    flame_writer *writer = context;
+    write_path(writer->output, row, &writer->totals);
+    return SJ_OK;
+}
+
 static int write_flame(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                        FILE *output, bool html)
 {
-    flame_totals totals = {0};
+    flame_writer writer = {.output = output};
     sqlite3_stmt *row = NULL;
-    int exit_code = read_totals(database, session_id, choice, &totals);
+    sj_error error = {0};
+    const int exit_code = read_totals(database, session_id, choice, &writer.totals);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    int result = sqlite3_prepare_v2(database, sj_flame_rows_sql, -1, &row, NULL);
-    sqlite3_bind_int64(row, 1, session_id);
-    sj_call_choice_bind(choice, row);
-    write_head(output, &totals, html);
-    while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        write_path(output, row, &totals);
-        result = SQLITE_OK;
-    }
-    sqlite3_finalize(row);
-    write_foot(output, &totals);
-    if (result != SQLITE_DONE) {
+    if (sqlite3_prepare_v2(database, sj_flame_rows_sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
     }
-    return SJ_EXIT_OK;
+    sqlite3_bind_int64(row, 1, session_id);
+    sj_call_choice_bind(choice, row);
+    write_head(output, &writer.totals, html);
+    const sj_status status = sj_sql_each_row(row, write_row, &writer, &error);
+    sqlite3_finalize(row);
+    write_foot(output, &writer.totals);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_flame, &error);
 }
 
 static int draw_session(const sj_query_options *options, sj_call_choice *choice, const char *path)

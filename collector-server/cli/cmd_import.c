@@ -56,27 +56,26 @@ typedef struct imported {
     "chrome-json, speedscope, perf-script, folded, uftrace, callgrind, pprof, perfetto, "          \
     "function.txt, xray, android-trace"
 
-static void print_notes(sqlite3 *database, int64_t session_id)
+static sj_status print_note(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT note FROM annotations WHERE session_id = ?1 AND author = ?2 "
-                           "ORDER BY annotation_id",
-                           -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        sqlite3_bind_text(row, 2, SJ_IMPORT_AUTHOR, -1, SQLITE_STATIC);
-        while (sqlite3_step(row) == SQLITE_ROW) {
-            const char *note = (const char *)sqlite3_column_text(row, 0);
-            printf("  ");
-            sj_text_write(stdout, note, strlen(note));
-            printf("\n");
-        }
-    }
-    sqlite3_finalize(row);
+    (void)context;
+    const char *note = (const char *)sqlite3_column_text(row, 0);
+    printf("  ");
+    sj_text_write(stdout, note, strlen(note));
+    printf("\n");
+    return SJ_OK;
 }
 
-static void report(const import_options *options, sqlite3 *database, const char *path,
-                   const imported *done)
+static int print_notes(sqlite3 *database, int64_t session_id)
+{
+    return sj_query_each(&sj_command_import, database,
+                         "SELECT note FROM annotations WHERE session_id = ?1 AND author = "
+                         "'" SJ_IMPORT_AUTHOR "' ORDER BY annotation_id",
+                         SJ_SQL_INTS(session_id), print_note, NULL);
+}
+
+static int report(const import_options *options, sqlite3 *database, const char *path,
+                  const imported *done)
 {
     const sj_import_sums *sums = &done->sums;
     if (options->rows != NULL) {
@@ -86,14 +85,14 @@ static void report(const import_options *options, sqlite3 *database, const char 
                       done->importer->name, "session_id", (json_int_t)done->session_id, "calls",
                       (json_int_t)sums->calls, "samples", (json_int_t)sums->samples, "threads",
                       (json_int_t)sums->threads, "functions", (json_int_t)sums->functions));
-        return;
+        return SJ_EXIT_OK;
     }
     sj_text_write(stdout, path, strlen(path));
     printf(" is session %lld now: %s, %s, format %s\n", (long long)done->session_id,
            sums->samples != 0 ? SJ_COUNTED(sums->samples, "sample")
                               : SJ_COUNTED(sums->calls, "call"),
            SJ_COUNTED(sums->functions, "function"), done->importer->name);
-    print_notes(database, done->session_id);
+    return print_notes(database, done->session_id);
 }
 
 static void remove_part_and_end(int number)
@@ -186,8 +185,7 @@ static int import_file(const import_options *options, const sj_importer *importe
         sj_text_clean(error.text); /* it may quote the file */
         return sj_command_failed(&sj_command_import, &error);
     }
-    report(options, target->database, path, &done);
-    return SJ_EXIT_OK;
+    return report(options, target->database, path, &done);
 }
 
 /* Chooses the database as all commands do. If there is none yet, it will be DEFAULT_DATABASE. */

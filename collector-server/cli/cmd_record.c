@@ -245,8 +245,8 @@ static void read_stored(const char *path, const sj_session_id *session, char *co
 {
     sqlite3 *database = NULL;
     sqlite3_stmt *row = NULL;
-    sj_error ignored;
-    if (sj_database_open(path, SJ_DATABASE_READ, &database, &ignored) != SJ_OK) {
+    sj_error error;
+    if (sj_database_open(path, SJ_DATABASE_READ, &database, &error) != SJ_OK) {
         return;
     }
     if (sqlite3_prepare_v2(database, "SELECT session_id FROM sessions WHERE uuid = ?1", -1, &row,
@@ -257,7 +257,10 @@ static void read_stored(const char *path, const sj_session_id *session, char *co
     if (text->is_stored) {
         const int64_t session_id = sqlite3_column_int64(row, 0);
         sj_session_doubts_read(database, session_id, &text->doubts);
-        sj_session_highlights_read(database, session_id, arguments, &text->highlights);
+        if (sj_session_highlights_read(database, session_id, arguments, &text->highlights,
+                                       &error) != SJ_OK) {
+            fprintf(stderr, "sojourn: warning: the summary is incomplete: %s\n", error.text);
+        }
     }
     sqlite3_finalize(row);
     sqlite3_close(database);

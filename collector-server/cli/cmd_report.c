@@ -142,13 +142,31 @@ static sj_status print_head(const report_request *request, sqlite3 *database, in
 
 /* Prints where most CPU time passed, if that code is not recorded. Prints nothing if only a part of
  * the session was selected. */
-static void print_unrecorded(const report_request *request, sqlite3 *database, int64_t session_id)
+static sj_status print_unrecorded(const report_request *request, sqlite3 *database,
+                                  int64_t session_id, sj_error *error)
 {
     sj_unrecorded_code code;
     if (request->choice.selection == NULL) {
-        sj_unrecorded_code_read(database, session_id, NULL, &code);
+        SJ_TRY(sj_unrecorded_code_read(database, session_id, NULL, &code, error));
         sj_unrecorded_code_print(stdout, &code, "\n", "  ");
     }
+    return SJ_OK;
+}
+
+typedef struct table_rows {
+    report_request *request;
+    int64_t shown;
+    bool has_estimates;
+} table_rows;
+
+static sj_status print_row(void *context, sqlite3_stmt *row)
+{
+    table_rows *rows = context;
+    const report_request *request = rows->request;
+    sj_report_row_print(&request->selection, &request->terminal, request->query.wide, row);
+    rows->has_estimates |= sj_report_row_is_estimate(&request->selection, row);
+    rows->shown++;
+    return ferror(stdout) ? SJ_EEXIST : SJ_OK;
 }
 
 static int print_table(report_request *request, sqlite3_stmt *statement, int64_t session_id,
@@ -157,37 +175,30 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     sqlite3 *database = sqlite3_db_handle(statement);
     sj_terminal *terminal = &request->terminal;
     sj_error error = {0};
-    int64_t shown = 0;
-    bool has_estimates = false;
-    int result = SQLITE_DONE;
+    table_rows rows = {.request = request};
     if (request->all || request->limit > terminal->rows - OTHER_LINES) {
         sj_terminal_page(terminal);
     }
-    const sj_status head_status = print_head(request, database, session_id, summary, &error);
-    if (head_status == SJ_OK) {
-        while (!ferror(stdout) && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-            sj_report_row_print(&request->selection, terminal, request->query.wide, statement);
-            has_estimates |= sj_report_row_is_estimate(&request->selection, statement);
-            shown++;
-        }
+    sj_status status = print_head(request, database, session_id, summary, &error);
+    if (status == SJ_OK) {
+        status = sj_sql_each_row(statement, print_row, &rows, &error);
     }
-    fputs(has_estimates ? estimates_note : "", stdout);
-    if (result == SQLITE_DONE && request->costs && shown == 0) {
+    fputs(rows.has_estimates ? estimates_note : "", stdout);
+    if (status == SJ_OK && request->costs && rows.shown == 0) {
         fputs(costs_note, stdout);
-    } else if (result == SQLITE_DONE && !request->costs && shown < summary->functions) {
+    } else if (status == SJ_OK && !request->costs && rows.shown < summary->functions) {
         printf("\n%lld more functions; --all shows them\n",
-               (long long)(summary->functions - shown));
+               (long long)(summary->functions - rows.shown));
     }
     if (request->waits != NULL) {
         fputs(waits_note, stdout);
     }
-    print_unrecorded(request, database, session_id);
-    const bool written = sj_terminal_close(terminal);
-    if (head_status != SJ_OK) {
-        return sj_command_failed(&sj_command_report, &error);
+    if (status == SJ_OK) {
+        status = print_unrecorded(request, database, session_id, &error);
     }
-    if (result != SQLITE_DONE && result != SQLITE_ROW) {
-        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    const bool written = sj_terminal_close(terminal);
+    if (status != SJ_OK && status != SJ_EEXIST) {
+        return sj_command_failed(&sj_command_report, &error);
     }
     return written
                ? SJ_EXIT_OK

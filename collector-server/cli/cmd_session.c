@@ -205,49 +205,54 @@ static bool can_continue(sj_status status)
     return status == SJ_OK || status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
 
+/* Copies one session and tells the user. Returns an exit code; `*status` is the copy's. */
+static int import_session(const session_request *request, const char *path, int64_t session_id,
+                          sj_status *status)
+{
+    sj_copied_session copied;
+    sj_error error = {0};
+    *status = sj_session_copy(path, session_id, request->database, &copied, &error);
+    sj_work_progress_hide();
+    if (*status == SJ_EEXIST) {
+        fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
+                (long long)session_id, path);
+    } else if (*status != SJ_OK) {
+        return sj_command_failed(&sj_command_session, &error);
+    } else if (request->done != NULL) {
+        list_done(request, "import", copied.session_id,
+                  json_pack("{sI sb}", "imported_from", (json_int_t)session_id, "joined",
+                            copied.is_joined));
+    } else if (copied.is_joined) {
+        printf("session %lld of %s is joined with session %lld\n", (long long)session_id, path,
+               (long long)copied.session_id);
+    } else {
+        printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
+               (long long)copied.session_id);
+    }
+    return SJ_EXIT_OK;
+}
+
 static int import_all(const session_request *request, sqlite3 *source, const char *path)
 {
-    sqlite3_stmt *sessions = NULL;
+    sj_sql_numbers sessions = {0};
     sj_error error = {0};
     int exit_code = SJ_EXIT_OK;
-    if (sqlite3_prepare_v2(source,
-                           "SELECT session_id FROM sessions WHERE state <> 'removing' ORDER "
-                           "BY started_realtime_ns",
-                           -1, &sessions, NULL) != SQLITE_OK) {
-        return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
+    sj_status status = sj_sql_list_numbers(source,
+                                           "SELECT session_id FROM sessions"
+                                           " WHERE state <> 'removing'"
+                                           " ORDER BY started_realtime_ns",
+                                           (sj_sql_binds){0}, &sessions, &error);
+    if (status != SJ_OK) {
+        exit_code = sj_command_failed(&sj_command_session, &error);
     }
-    const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
-    sj_status status = SJ_OK;
-    int step = SQLITE_DONE;
-    while (can_continue(status) && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
-        sj_copied_session copied;
-        const int64_t session_id = sqlite3_column_int64(sessions, 0);
-        status = sj_session_copy(path, session_id, request->database, &copied, &error);
+    const sj_progress_work work = sj_progress_begin_list(sessions.count);
+    for (size_t i = 0; i < sessions.count && can_continue(status); i++) {
+        const int code = import_session(request, path, sessions.values[i], &status);
+        exit_code = code != SJ_EXIT_OK ? code : exit_code;
         sj_progress_step(work);
-        sj_work_progress_hide();
-        if (status == SJ_EEXIST) {
-            fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
-                    (long long)session_id, path);
-        } else if (status != SJ_OK) {
-            exit_code = sj_command_failed(&sj_command_session, &error);
-        } else if (request->done != NULL) {
-            list_done(request, "import", copied.session_id,
-                      json_pack("{sI sb}", "imported_from", (json_int_t)session_id, "joined",
-                                copied.is_joined));
-        } else if (copied.is_joined) {
-            printf("session %lld of %s is joined with session %lld\n", (long long)session_id, path,
-                   (long long)copied.session_id);
-        } else {
-            printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
-                   (long long)copied.session_id);
-        }
-    }
-    if (can_continue(status) && step != SQLITE_DONE) {
-        exit_code = sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "cannot read %s: %s",
-                                     path, sqlite3_errmsg(source));
     }
     sj_progress_end(work);
-    sqlite3_finalize(sessions);
+    free(sessions.values);
     return exit_code;
 }
 

@@ -7,30 +7,30 @@
 
 /* Prints a note for each session whose recorder no longer runs although its state is "recording",
  * and for each session of which parts of the program were not recorded. */
-static void report_doubts(sqlite3 *database)
+static sj_status report_doubt(void *database, sqlite3_stmt *row)
+{
+    sj_session_doubts doubts;
+    const int64_t session_id = sqlite3_column_int64(row, 0);
+    sj_session_doubts_read(database, session_id, &doubts);
+    if (doubts.is_abandoned) {
+        fprintf(stderr, "sojourn sessions: note: session %lld %s\n", (long long)session_id,
+                SJ_ABANDONED_NEXT);
+    }
+    if (doubts.not_recorded[0] != '\0') {
+        fprintf(stderr, "sojourn sessions: note: of session %lld, %s\n", (long long)session_id,
+                doubts.not_recorded);
+    }
+    return SJ_OK;
+}
+
+static int report_doubts(sqlite3 *database)
 {
     static const char doubtful_sql[] =
         "SELECT session_id FROM sessions AS s WHERE state = 'recording' OR EXISTS (SELECT 1 FROM "
         "reports AS r WHERE r.session_id = s.session_id AND r.monitor = 'recorder' "
         "AND r.kind = 'not_recorded')";
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(database, doubtful_sql, -1, &row, NULL) != SQLITE_OK) {
-        return;
-    }
-    while (sqlite3_step(row) == SQLITE_ROW) {
-        sj_session_doubts doubts;
-        const int64_t session_id = sqlite3_column_int64(row, 0);
-        sj_session_doubts_read(database, session_id, &doubts);
-        if (doubts.is_abandoned) {
-            fprintf(stderr, "sojourn sessions: note: session %lld %s\n", (long long)session_id,
-                    SJ_ABANDONED_NEXT);
-        }
-        if (doubts.not_recorded[0] != '\0') {
-            fprintf(stderr, "sojourn sessions: note: of session %lld, %s\n", (long long)session_id,
-                    doubts.not_recorded);
-        }
-    }
-    sqlite3_finalize(row);
+    return sj_query_each(&sj_command_sessions, database, doubtful_sql, (sj_sql_binds){0},
+                         report_doubt, database);
 }
 
 static int print_sessions(const sj_query_options *options)
@@ -48,9 +48,9 @@ static int print_sessions(const sj_query_options *options)
     } else {
         exit_code = sj_query_print(&sj_command_sessions, options, statement);
     }
-    report_doubts(database);
+    const int doubts_code = report_doubts(database);
     sqlite3_close(database);
-    return exit_code;
+    return exit_code != SJ_EXIT_OK ? exit_code : doubts_code;
 }
 
 static int run_sessions(int argc, char **argv)

@@ -125,35 +125,23 @@ typedef struct path_list {
 } path_list;
 
 /* Lists the files that were added before. The caller frees the list. */
-static sj_status list_added(sqlite3 *database, path_list *list)
+static sj_status add_known_path(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *files = NULL;
-    sj_status status = SJ_OK;
-    int step =
-        sqlite3_prepare_v2(database, "SELECT DISTINCT path FROM symbol_files", -1, &files, NULL);
-    while (status == SJ_OK && (step = sqlite3_step(files)) == SQLITE_ROW) {
-        status =
-            sj_array_reserve(&list->paths, &list->capacity, list->count, 1, sizeof(*list->paths));
-        char *path = status == SJ_OK ? strdup((const char *)sqlite3_column_text(files, 0)) : NULL;
-        status = path != NULL ? SJ_OK : SJ_ENOMEM;
-        if (path != NULL) {
-            list->paths[list->count++] = path;
-        }
-    }
-    sqlite3_finalize(files);
-    return status == SJ_OK && step != SQLITE_DONE ? SJ_EIO : status;
+    path_list *list = context;
+    SJ_TRY(sj_array_reserve(&list->paths, &list->capacity, list->count, 1, sizeof(*list->paths)));
+    list->paths[list->count] = strdup((const char *)sqlite3_column_text(row, 0));
+    return list->paths[list->count] != NULL ? (list->count++, SJ_OK) : SJ_ENOMEM;
 }
 
 /* Reads again the files that were added before: newer modules may match them. */
 static void add_again(symbols_run *run)
 {
     path_list list = {0};
-    const sj_status status = list_added(run->database, &list);
-    if (status == SJ_OK) {
+    run->exit_code =
+        sj_query_each(&sj_command_symbols, run->database, "SELECT DISTINCT path FROM symbol_files",
+                      (sj_sql_binds){0}, add_known_path, &list);
+    if (run->exit_code == SJ_EXIT_OK) {
         add_all(run, list.paths, list.count);
-    } else {
-        run->exit_code = sj_command_error(&sj_command_symbols, SJ_EXIT_FAILED,
-                                          "cannot list the files: %s", sj_status_text(status));
     }
     for (size_t i = 0; i < list.count; ++i) {
         free(list.paths[i]);

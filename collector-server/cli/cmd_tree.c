@@ -302,54 +302,66 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .is_self_estimate = sqlite3_column_int64(row, 15) != 0};
 }
 
-/* Prints the visible paths and adds the sums of the hidden paths to `pruned`. If chains are folded,
- * stores all visible paths and prints them after the last row. Returns an SQLite result code. */
-static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_remainder *pruned,
-                       int64_t *shown)
-{
-    const bool fold = options->terminal.is_terminal && !options->unfold;
-    sj_tree_paths paths = {0};
-    module_stack modules = {0};
+/* The state of printing the paths of a tree. */
+typedef struct path_printer {
+    const tree_options *options;
+    sj_tree_paths paths; /* the visible paths, if chains are folded */
+    module_stack modules;
     sj_waits_walk walk;
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && !ferror(stdout) && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        sj_tree_path path = read_path(row, &modules);
-        sj_waits_parts parts;
-        if (options->waits != NULL && sj_waits_enter(options->waits, &walk, path.depth,
-                                                     sqlite3_column_int64(row, 8), &parts)) {
-            path.is_divided = true;
-            path.working_ns = parts.working_ns;
-            path.waiting_ns = parts.waiting_ns;
-        }
-        if (path.share < options->min_share || path.depth > options->max_depth) {
-            ++pruned->paths;
-            pruned->calls += path.calls;
-            pruned->open_calls += path.open_calls;
-            pruned->self_ns += path.self_ns;
-            continue;
-        }
-        ++*shown;
-        pruned->has_estimates |= path.is_self_estimate;
-        if (fold) {
-            status = sj_tree_paths_add(&paths, &path);
-        } else {
-            print_path(options, &path);
-        }
+    tree_remainder pruned;
+    int64_t shown;
+    bool fold;
+} path_printer;
+
+static sj_status show_path(void *context, sqlite3_stmt *row)
+{
+    path_printer *printer = context;
+    const tree_options *options = printer->options;
+    tree_remainder *pruned = &printer->pruned;
+    sj_tree_path path = read_path(row, &printer->modules);
+    sj_waits_parts parts;
+    if (options->waits != NULL && sj_waits_enter(options->waits, &printer->walk, path.depth,
+                                                 sqlite3_column_int64(row, 8), &parts)) {
+        path.is_divided = true;
+        path.working_ns = parts.working_ns;
+        path.waiting_ns = parts.waiting_ns;
     }
-    if (status == SJ_OK && result == SQLITE_DONE) {
-        print_folded_paths(options, &paths);
+    if (path.share < options->min_share || path.depth > options->max_depth) {
+        ++pruned->paths;
+        pruned->calls += path.calls;
+        pruned->open_calls += path.open_calls;
+        pruned->self_ns += path.self_ns;
+        return SJ_OK;
     }
-    sj_tree_paths_deinit(&paths);
-    for (size_t i = 0; i < modules.count; i++) {
-        free(modules.interned[i]);
+    ++printer->shown;
+    pruned->has_estimates |= path.is_self_estimate;
+    if (printer->fold) {
+        return sj_tree_paths_add(&printer->paths, &path);
     }
-    return status == SJ_OK ? result : SQLITE_NOMEM;
+    print_path(options, &path);
+    return ferror(stdout) ? SJ_EEXIST : SJ_OK;
+}
+
+/* Prints the visible paths and adds the sums of the hidden paths. If chains are folded, stores all
+ * visible paths and prints them after the last row. */
+static sj_status print_paths(path_printer *printer, sqlite3_stmt *row, sj_error *error)
+{
+    printer->fold = printer->options->terminal.is_terminal && !printer->options->unfold;
+    const sj_status status = sj_sql_each_row(row, show_path, printer, error);
+    if (status == SJ_OK) {
+        print_folded_paths(printer->options, &printer->paths);
+    }
+    sj_tree_paths_deinit(&printer->paths);
+    for (size_t i = 0; i < printer->modules.count; i++) {
+        free(printer->modules.interned[i]);
+    }
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 static int print_tree(tree_options *options, sqlite3_stmt *row)
 {
-    tree_remainder pruned = {0};
+    path_printer printer = {.options = options};
+    sj_error error = {0};
     printf("%8s %10s ", "share", "total");
     if (!options->narrow) {
         printf("%10s %12s ", "self", "calls");
@@ -361,20 +373,19 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
         printf("%10s %10s %10s %10s ", "cpu", "cpu self", "allocated", "net");
     }
     puts(" function");
-    int64_t shown = 0;
-    const int result = print_paths(options, row, &pruned, &shown);
-    print_hidden(options, &pruned);
-    fputs(pruned.has_estimates ? estimates_note : "", stdout);
+    const sj_status status = print_paths(&printer, row, &error);
+    print_hidden(options, &printer.pruned);
+    fputs(printer.pruned.has_estimates ? estimates_note : "", stdout);
     if (options->values != NULL && sj_tree_values_left_out(options->values) != 0) {
         printf(
             "\n%lld calls have values that are not shown: their paths are folded, or there are too "
             "many\n",
             (long long)sj_tree_values_left_out(options->values));
     }
-    if (result != SQLITE_DONE && result != SQLITE_ROW) {
-        return sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errstr(result));
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_tree, &error);
     }
-    return shown + pruned.paths != 0 || options->choice.selection == NULL
+    return printer.shown + printer.pruned.paths != 0 || options->choice.selection == NULL
                ? SJ_EXIT_OK
                : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
 }
@@ -427,6 +438,29 @@ static int print_chosen_calls(tree_options *options, sqlite3 *database, int64_t 
     return exit_code;
 }
 
+typedef struct thread_trees {
+    tree_options *options;
+    sqlite3 *database;
+    int64_t session_id;
+    int exit_code;
+    bool is_begun; /* a tree was printed */
+} thread_trees;
+
+static sj_status print_thread(void *context, sqlite3_stmt *row)
+{
+    thread_trees *trees = context;
+    char name[SJ_FUNCTION_NAME_BYTES];
+    printf("%sthread %s: %s, tid %lld\n", trees->is_begun ? "\n" : "",
+           (const char *)sqlite3_column_text(row, 0),
+           sj_function_name_fit((const char *)sqlite3_column_text(row, 2), 0, name),
+           (long long)sqlite3_column_int64(row, 1));
+    trees->options->choice.thread = (const char *)sqlite3_column_text(row, 0);
+    trees->exit_code = print_chosen_calls(trees->options, trees->database, trees->session_id);
+    trees->options->choice.thread = NULL;
+    trees->is_begun = true;
+    return trees->exit_code == SJ_EXIT_OK && !ferror(stdout) ? SJ_OK : SJ_EEXIST;
+}
+
 /* Prints a tree for each thread with calls. */
 static int print_threads(tree_options *options, sqlite3 *database, int64_t session_id)
 {
@@ -434,26 +468,12 @@ static int print_threads(tree_options *options, sqlite3 *database, int64_t sessi
         "SELECT CAST(t.number AS TEXT), t.tid, t.name FROM threads AS t WHERE t.session_id = ?1 "
         "AND EXISTS (SELECT 1 FROM streams AS s WHERE s.thread_id = t.thread_id AND s.calls > 0) "
         "ORDER BY t.number";
-    sqlite3_stmt *row = NULL;
-    int exit_code = SJ_EXIT_OK;
-    bool more = false;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
-        return sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, session_id);
-    while (exit_code == SJ_EXIT_OK && !ferror(stdout) && sqlite3_step(row) == SQLITE_ROW) {
-        char name[SJ_FUNCTION_NAME_BYTES];
-        printf("%sthread %s: %s, tid %lld\n", more ? "\n" : "",
-               (const char *)sqlite3_column_text(row, 0),
-               sj_function_name_fit((const char *)sqlite3_column_text(row, 2), 0, name),
-               (long long)sqlite3_column_int64(row, 1));
-        options->choice.thread = (const char *)sqlite3_column_text(row, 0);
-        exit_code = print_chosen_calls(options, database, session_id);
-        more = true;
-    }
-    options->choice.thread = NULL;
-    sqlite3_finalize(row);
-    return exit_code;
+    thread_trees trees = {.options = options, .database = database, .session_id = session_id};
+    sj_error error = {0};
+    const sj_status status =
+        sj_sql_each(database, sql, SJ_SQL_INTS(session_id), print_thread, &trees, &error);
+    return status == SJ_OK || status == SJ_EEXIST ? trees.exit_code
+                                                  : sj_command_failed(&sj_command_tree, &error);
 }
 
 static int show_tree(tree_options *options)

@@ -51,31 +51,21 @@ static void print_finding(void *context, const sj_finding *finding)
 
 static sj_status list_sessions(sqlite3 *reader, verify_request *request, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
     const bool all = strcmp(request->rebuild, "all") == 0;
     int64_t wanted = 0;
-    size_t capacity = 0;
     if (!all) {
         SJ_TRY(sj_session_choose(reader, request->rebuild, &wanted, error));
     }
-    if (sqlite3_prepare_v2(reader,
-                           "SELECT session_id FROM sessions s WHERE session_id = ?1 OR (?1 = 0 AND"
-                           " NOT EXISTS (SELECT 1 FROM profiles p WHERE p.session_id ="
-                           " s.session_id)) ORDER BY 1",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(reader));
-    }
-    sqlite3_bind_int64(row, 1, wanted);
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        status = sj_array_reserve(&request->sessions, &capacity, request->session_count, 1,
-                                  sizeof(*request->sessions));
-        if (status == SJ_OK) {
-            request->sessions[request->session_count++] = sqlite3_column_int64(row, 0);
-        }
-    }
-    sqlite3_finalize(row);
-    return status == SJ_OK ? SJ_OK : sj_fail(error, status, "no memory for sessions");
+    sj_sql_numbers sessions = {0};
+    const sj_status status =
+        sj_sql_list_numbers(reader,
+                            "SELECT session_id FROM sessions s WHERE session_id = ?1 OR (?1 = 0 AND"
+                            " NOT EXISTS (SELECT 1 FROM profiles p WHERE p.session_id ="
+                            " s.session_id)) ORDER BY 1",
+                            SJ_SQL_INTS(wanted), &sessions, error);
+    request->sessions = sessions.values;
+    request->session_count = sessions.count;
+    return status;
 }
 
 /* Writes the path of the database and the sessions to rebuild to the request. */

@@ -238,9 +238,10 @@ static sj_status print_event(void *context, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Prints a row of zombie_calls. `moment` is the moment of the row before. */
-static void print_call(sqlite3_stmt *row, clean_text *moment)
+/* Prints a row of zombie_calls. `context` is the moment of the row before. */
+static sj_status print_call(void *context, sqlite3_stmt *row)
 {
+    clean_text *moment = context;
     clean_text texts[4];
     char duration[SJ_DURATION_TEXT_BYTES] = "did not end";
     const char *now = clean(row, 0, &texts[0]);
@@ -255,25 +256,25 @@ static void print_call(sqlite3_stmt *row, clean_text *moment)
         sj_format_duration(sqlite3_column_int64(row, 7), duration);
     }
     printf("  %-6s  %11s  %s\n", clean(row, 3, &texts[2]), duration, clean(row, 5, &texts[3]));
+    return SJ_OK;
 }
 
 /* Prints the calls of the threads that allocated, freed and used the memory, as far as they were
  * recorded. */
-static void print_calls(sqlite3 *database, const char *zombie)
+static sj_status print_calls(sqlite3 *database, const char *zombie)
 {
     sqlite3_stmt *statement = NULL;
     clean_text moment = {""};
     if (sqlite3_prepare_v2(database, sj_shipped_query_find("zombie_calls")->text, -1, &statement,
                            NULL) != SQLITE_OK) {
-        return;
+        return SJ_EIO;
     }
     sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, ":zombie"), zombie, -1,
                       SQLITE_STATIC);
     sqlite3_bind_int(statement, sqlite3_bind_parameter_index(statement, ":calls"), CALLS_BEFORE);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        print_call(statement, &moment);
-    }
+    const sj_status status = sj_sql_each_row(statement, print_call, &moment, NULL);
     sqlite3_finalize(statement);
+    return status;
 }
 
 /* Prints the finding and its last report; the row contains both. */
@@ -343,10 +344,10 @@ static int run_show(zombies_request *request)
     } else {
         sqlite3_bind_int64(statement, 1, id);
         if (sqlite3_step(statement) == SQLITE_ROW) {
-            if (print_finding(database, statement) != SJ_OK) {
+            if (print_finding(database, statement) != SJ_OK ||
+                print_calls(database, request->words[0]) != SJ_OK) {
                 exit_code = fail_sql(database);
             }
-            print_calls(database, request->words[0]);
         } else {
             exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,
                                          "there is no finding %s with a report", request->words[0]);

@@ -1,5 +1,6 @@
 #include "collector-server/cli/completion.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/store/sql.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -9,21 +10,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static sj_status print_word(void *context, sqlite3_stmt *row)
+{
+    (void)context;
+    puts((const char *)sqlite3_column_text(row, 0));
+    return ferror(stdout) ? SJ_EIO : SJ_OK;
+}
+
+/* Prints nothing more if the database cannot be read: a shell that completes a word has no place
+ * for messages. */
 static void print_rows(const char *file, const char *sql)
 {
     sqlite3 *database = NULL;
-    sqlite3_stmt *row = NULL;
     sj_error ignored;
-    if (sj_database_choose(file, &database, &ignored) != SJ_OK) {
-        return;
+    if (sj_database_choose(file, &database, &ignored) == SJ_OK) {
+        (void)!sj_sql_each(database, sql, (sj_sql_binds){0}, print_word, NULL, &ignored);
+        sqlite3_close(database);
     }
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
-        while (sqlite3_step(row) == SQLITE_ROW && !ferror(stdout)) {
-            puts((const char *)sqlite3_column_text(row, 0));
-        }
-    }
-    sqlite3_finalize(row);
-    sqlite3_close(database);
 }
 
 static void print_processes(void)

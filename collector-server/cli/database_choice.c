@@ -3,6 +3,7 @@
 #include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/foreign_log.h"
+#include "collector-server/store/sql.h"
 #include "collector-server/store/store.h"
 
 #include <dirent.h>
@@ -141,26 +142,17 @@ sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *er
     return status;
 }
 
-static sj_status pick_session(sqlite3_stmt *statement, const char *wanted, int64_t *session_id,
+static sj_status pick_session(const sj_sql_numbers *found, const char *wanted, int64_t *session_id,
                               sj_error *error)
 {
-    int count = 0;
-    int result;
-    while (count < 2 && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        *session_id = sqlite3_column_int64(statement, 0);
-        ++count;
-    }
-    sqlite3 *database = sqlite3_db_handle(statement);
-    if (count < 2 && result != SQLITE_DONE) {
-        return sj_fail(error, SJ_EIO, "cannot read the sessions: %s", sqlite3_errmsg(database));
-    }
-    if (count == 0) {
+    if (found->count == 0) {
         return wanted == NULL || strcmp(wanted, "last") == 0
                    ? sj_fail(error, SJ_ENOTFOUND, "the database holds no session")
                    : sj_fail(error, SJ_ENOTFOUND,
                              "there is no session '%s'; `sojourn sessions` lists them", wanted);
     }
-    return count == 1
+    *session_id = found->values[0];
+    return found->count == 1
                ? SJ_OK
                : sj_fail(error, SJ_EINVAL, "'%s' begins more than one session's uuid", wanted);
 }
@@ -174,7 +166,9 @@ sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *sess
         "SELECT session_id FROM sessions WHERE session_id = CAST(?1 AS INTEGER) UNION ALL "
         "SELECT session_id FROM sessions WHERE length(?1) >= 8 AND hex(uuid) LIKE ?1 || '%' "
         "AND NOT EXISTS (SELECT 1 FROM sessions WHERE session_id = CAST(?1 AS INTEGER))";
+    sj_sql_binds binds = SJ_SQL_TEXT(wanted);
     if (wanted == NULL || strcmp(wanted, "last") == 0) {
+        binds = (sj_sql_binds){0};
         sql = "SELECT session_id FROM sessions ORDER BY started_realtime_ns DESC, session_id DESC "
               "LIMIT 1";
     } else if (wanted[strspn(wanted, "0123456789")] != '\0' || strlen(wanted) > 18) {
@@ -184,17 +178,13 @@ sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *sess
                            "a uuid; `sojourn sessions` lists them",
                            wanted);
         }
-        sql = "SELECT session_id FROM sessions WHERE hex(uuid) LIKE ?1 || '%'";
+        sql = "SELECT session_id FROM sessions WHERE hex(uuid) LIKE ?1 || '%' LIMIT 2";
     }
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_ECORRUPT, "cannot read the sessions: %s",
-                       sqlite3_errmsg(database));
+    sj_sql_numbers found = {0};
+    sj_status status = sj_sql_list_numbers(database, sql, binds, &found, error);
+    if (status == SJ_OK) {
+        status = pick_session(&found, wanted, session_id, error);
     }
-    if (sqlite3_bind_parameter_count(statement) > 0) {
-        sqlite3_bind_text(statement, 1, wanted, -1, SQLITE_STATIC);
-    }
-    const sj_status status = pick_session(statement, wanted, session_id, error);
-    sqlite3_finalize(statement);
+    free(found.values);
     return status;
 }

@@ -139,6 +139,14 @@ void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64
     sqlite3_finalize(row);
 }
 
+int sj_query_each(const sj_command *command, sqlite3 *database, const char *sql, sj_sql_binds binds,
+                  sj_sql_row_reader *read_row, void *context)
+{
+    sj_error error = {0};
+    const sj_status status = sj_sql_each(database, sql, binds, read_row, context, &error);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(command, &error);
+}
+
 static bool is_database(sqlite3 *database, const char *path)
 {
     struct stat own;
@@ -167,6 +175,12 @@ void sj_query_print_warnings(const sj_command *command, sqlite3 *database)
     sqlite3_free(warnings);
 }
 
+/* Writes a row. Returns SJ_EEXIST if the output cannot be written. */
+static sj_status write_row(void *writer, sqlite3_stmt *row)
+{
+    return sj_result_writer_row(writer, row, true) ? SJ_OK : SJ_EEXIST;
+}
+
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement)
 {
@@ -181,17 +195,17 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
     writer.hidden_first = options->hidden_first;
     writer.space = terminal->columns;
     writer.terminal = terminal;
-    bool more = sj_result_writer_row(&writer, statement, false);
-    int result = SQLITE_DONE;
-    while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        more = sj_result_writer_row(&writer, statement, true);
+    sj_error error = {0};
+    sj_status status = sj_result_writer_row(&writer, statement, false) ? SJ_OK : SJ_EEXIST;
+    if (status == SJ_OK) {
+        status = sj_sql_each_row(statement, write_row, &writer, &error);
     }
     const bool ended = sj_result_writer_end(&writer);
     const bool written = sj_terminal_close(terminal) && ended;
     sqlite3 *database = sqlite3_db_handle(statement);
     int exit_code = SJ_EXIT_OK;
-    if (more && result != SQLITE_DONE) {
-        exit_code = sj_command_error(command, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    if (status != SJ_OK && status != SJ_EEXIST) {
+        exit_code = sj_command_failed(command, &error);
     } else if (!written) {
         exit_code = sj_command_error(command, SJ_EXIT_FAILED, "cannot write the result");
     }

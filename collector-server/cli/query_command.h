@@ -7,6 +7,7 @@
 #include "collector-server/cli/output_file.h"
 #include "collector-server/cli/result_writer.h"
 #include "collector-server/cli/terminal.h"
+#include "collector-server/store/sql.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -79,6 +80,11 @@ static inline bool sj_query_wants_data(const sj_query_options *options)
  * it is not SJ_EXIT_OK. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
+
+/* Runs a statement and calls `read_row` for each row, as sj_sql_each does. Returns SJ_EXIT_OK, or
+ * SJ_EXIT_FAILED after a message. */
+int sj_query_each(const sj_command *command, sqlite3 *database, const char *sql, sj_sql_binds binds,
+                  sj_sql_row_reader *read_row, void *context);
 
 /* Prints a warning on standard error if some calls of the session are stored only as totals
  * (profiles; copies of a cluster's sums). Queries of single calls or of a time window do not

@@ -1,6 +1,7 @@
 #include "collector-server/cli/report_coverage.h"
 
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
 #include "collector-server/query/coverage_table.h"
 #include "collector-server/query/session_set.h"
 
@@ -54,8 +55,9 @@ static void write_head(FILE *page, const char *by, const char *sessions)
           page);
 }
 
-static void write_row(FILE *page, sqlite3_stmt *row)
+static sj_status write_row(void *context, sqlite3_stmt *row)
 {
+    FILE *page = context;
     const double share = sqlite3_column_double(row, COLUMN_SHARE);
     fputs("<tr><td>", page);
     write_escaped(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
@@ -65,6 +67,7 @@ static void write_row(FILE *page, sqlite3_stmt *row)
         write_escaped(page, (const char *)sqlite3_column_text(row, column));
     }
     fputc('\n', page);
+    return SJ_OK;
 }
 
 static int write_page(const sj_report_coverage *coverage, const char *by, const char *sessions,
@@ -77,43 +80,45 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
         sqlite3_finalize(row);
         return code;
     }
-    int result;
+    sj_error error = {0};
     write_head(page.file, by, sessions);
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        write_row(page.file, row);
-    }
+    const sj_status status = sj_sql_each_row(row, write_row, page.file, &error);
     fputs("</table>\n", page.file);
     sqlite3_finalize(row);
-    if (result != SQLITE_DONE) {
-        code = sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    if (status != SJ_OK) {
+        code = sj_command_failed(&sj_command_report, &error);
     }
     return sj_output_file_close(&sj_command_report, &page, code);
 }
 
 /* Prints on standard error, for each session of the set, why its entered lines are not known. */
-static void report_why_unknown(sqlite3 *database, const char *sessions)
+static sj_status report_refusal(void *context, sqlite3_stmt *row)
+{
+    const sj_sample *sample = context;
+    fprintf(stderr, "sojourn: session %lld: which lines ran is not known: %s\n",
+            (long long)sample->session_id, sqlite3_column_text(row, 0));
+    return SJ_OK;
+}
+
+static int report_why_unknown(sqlite3 *database, const char *sessions)
 {
     static const char functions_sql[] =
         "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
         "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
     sj_session_set set = {0};
     sj_error error = {0};
-    sqlite3_stmt *row = NULL;
+    int exit_code = SJ_EXIT_OK;
     if (sj_session_set_read(database, sessions, SJ_SESSION_SET_MAX_SAMPLES, &set, &error) !=
         SJ_OK) {
-        return; /* the query of the table has reported the error */
+        return sj_command_failed(&sj_command_report, &error);
     }
-    int result = sqlite3_prepare_v2(database, functions_sql, -1, &row, NULL);
-    for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {
-        sqlite3_reset(row);
-        sqlite3_bind_int64(row, 1, set.samples[i].session_id);
-        while (sqlite3_step(row) == SQLITE_ROW) {
-            fprintf(stderr, "sojourn: session %lld: which lines ran is not known: %s\n",
-                    (long long)set.samples[i].session_id, sqlite3_column_text(row, 0));
-        }
+    for (size_t i = 0; i < set.count && exit_code == SJ_EXIT_OK; i++) {
+        exit_code =
+            sj_query_each(&sj_command_report, database, functions_sql,
+                          SJ_SQL_INTS(set.samples[i].session_id), report_refusal, &set.samples[i]);
     }
-    sqlite3_finalize(row);
     sj_session_set_deinit(&set);
+    return exit_code;
 }
 
 int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_options *options)
@@ -155,7 +160,7 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
                                            : sj_query_print(&sj_command_report, options, row);
     }
     if (exit_code == SJ_EXIT_OK && sj_coverage_is_of_lines(by)) {
-        report_why_unknown(database, sessions);
+        exit_code = report_why_unknown(database, sessions);
     }
     sqlite3_free(text);
     sqlite3_close(database);

@@ -38,9 +38,12 @@ typedef struct sj_session_highlights {
 } sj_session_highlights;
 
 /* Reads the highlights. `arguments` is the program's command line, NULL-terminated; NULL: it was
- * not started by this command. Members that cannot be read are 0. `frames` is the stack of one
- * thread of the crashed process: of the thread that entered a function last. */
-void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *const *arguments,
-                                sj_session_highlights *highlights);
+ * not started by this command. `frames` is the stack of one thread of the crashed process: of the
+ * thread that entered a function last. Returns the errors of sj_sql_each; members that were not
+ * read are then 0. */
+SJ_MUST_CHECK sj_status sj_session_highlights_read(sqlite3 *database, int64_t session_id,
+                                                   char *const *arguments,
+                                                   sj_session_highlights *highlights,
+                                                   sj_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 #include "collector-server/cli/sql_completion.h"
 
 #include "collector-server/query/shipped_queries.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -29,23 +30,28 @@ static void add_word(sj_word_list *list, const char *word, const char *prefix)
     }
 }
 
-/* Adds the first column of all rows of a query. Binds the prefix to ?1 if the query has it. */
-static void add_rows(sqlite3 *database, const char *sql, const char *prefix, sj_word_list *list)
+typedef struct word_search {
+    sj_word_list *list;
+    const char *prefix;
+} word_search;
+
+static sj_status add_row(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return;
+    const word_search *search = context;
+    const char *word = (const char *)sqlite3_column_text(row, 0);
+    if (word != NULL) {
+        add_word(search->list, word, search->prefix);
     }
-    if (sqlite3_bind_parameter_count(statement) > 0) {
-        sqlite3_bind_text(statement, 1, prefix, -1, SQLITE_STATIC);
-    }
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *word = (const char *)sqlite3_column_text(statement, 0);
-        if (word != NULL) {
-            add_word(list, word, prefix);
-        }
-    }
-    sqlite3_finalize(statement);
+    return SJ_OK;
+}
+
+/* Adds the first column of all rows of a query. Words that cannot be read are not proposed, because
+ * a line that is being typed has no place for messages. */
+static void add_rows(sqlite3 *database, const char *sql, sj_sql_binds binds, const char *prefix,
+                     sj_word_list *list)
+{
+    word_search search = {.list = list, .prefix = prefix};
+    (void)!sj_sql_each(database, sql, binds, add_row, &search, NULL);
 }
 
 static const char *const fixed_words[] = {
@@ -153,14 +159,15 @@ void sj_sql_complete(sqlite3 *database, const char *prefix, bool quoted, sj_word
     static const char calls_sql[] = "SELECT name FROM pragma_table_info('calls')";
     static const char tables_sql[] = "SELECT name FROM sqlite_schema WHERE type IN "
                                      "('table', 'view') AND name NOT LIKE 'sqlite_%'";
+    const sj_sql_binds none = {0};
     *list = (sj_word_list){0};
     if (quoted) {
-        add_rows(database, functions_sql, prefix, list);
+        add_rows(database, functions_sql, SJ_SQL_TEXT(prefix), prefix, list);
     } else {
         add_fixed_words(prefix, list);
-        add_rows(database, tables_sql, prefix, list);
-        add_rows(database, columns_sql, prefix, list);
-        add_rows(database, calls_sql, prefix, list);
+        add_rows(database, tables_sql, none, prefix, list);
+        add_rows(database, columns_sql, none, prefix, list);
+        add_rows(database, calls_sql, none, prefix, list);
     }
     if (list->count > 1) {
         qsort(list->words, list->count, sizeof(*list->words), compare_words);

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/query/query.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/cli/thread_sums.h"
 
 #include <stdio.h>
@@ -85,14 +86,28 @@ void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BY
              sj_format_duration(sums->ready_ns, ready));
 }
 
-static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)
+/* The threads that are listed, up to THREADS_SHOWN. */
+typedef struct thread_list {
+    const sj_terminal *terminal;
+    int64_t shown;
+    int64_t all; /* number of threads of the session */
+} thread_list;
+
+static sj_status print_thread(void *context, sqlite3_stmt *row)
 {
+    thread_list *list = context;
+    const sj_terminal *terminal = list->terminal;
     const sj_thread_sums sums = read_sums(row);
     char working[SJ_DURATION_TEXT_BYTES];
     char waiting[SJ_DURATION_TEXT_BYTES];
     char ready[SJ_DURATION_TEXT_BYTES];
     char name[SJ_FUNCTION_NAME_BYTES];
     const int space = terminal->columns - NAME_COLUMN;
+    if (list->shown++ == 0) {
+        list->all = sqlite3_column_int64(row, 6);
+        printf("\n%s%9s %9s %9s %8s %8s  %s%s\n", terminal->colour ? "\033[4m" : "", "working",
+               "waiting", "processor", "thread", "tid", "name", terminal->colour ? "\033[0m" : "");
+    }
     printf("%9s %9s %9s %8lld %8lld  %s\n", sj_format_duration(sums.cpu_ns, working),
            sj_format_duration(waited_time(&sums), waiting),
            sj_format_duration(sums.ready_ns, ready), (long long)sqlite3_column_int64(row, 3),
@@ -102,32 +117,20 @@ static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)
                                 : space < LEAST_NAME                       ? LEAST_NAME
                                                                            : space,
                                 name));
+    return SJ_OK;
 }
 
 sj_status sj_thread_sums_print(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                                const sj_terminal *terminal, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
-    int64_t shown = 0;
-    int64_t all = 0;
-    int result;
+    thread_list list = {.terminal = terminal};
     SJ_TRY(prepare(database, sj_thread_sums_threads_sql, session_id, choice, &row, error));
     sqlite3_bind_int64(row, 2, THREADS_SHOWN);
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        if (shown++ == 0) {
-            all = sqlite3_column_int64(row, 6);
-            printf("\n%s%9s %9s %9s %8s %8s  %s%s\n", terminal->colour ? "\033[4m" : "", "working",
-                   "waiting", "processor", "thread", "tid", "name",
-                   terminal->colour ? "\033[0m" : "");
-        }
-        print_thread(row, terminal);
-    }
+    const sj_status status = sj_sql_each_row(row, print_thread, &list, error);
     sqlite3_finalize(row);
-    if (all > shown) {
-        printf("%lld more threads\n", (long long)(all - shown));
+    if (list.all > list.shown) {
+        printf("%lld more threads\n", (long long)(list.all - list.shown));
     }
-    return result == SQLITE_DONE
-               ? SJ_OK
-               : sj_fail(error, SJ_EIO, "cannot read when threads were on a processor: %s",
-                         sqlite3_errmsg(database));
+    return status;
 }

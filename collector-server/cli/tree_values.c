@@ -3,6 +3,7 @@
  * may be long: memory has only their beginning, and a hash of all bytes to find equal values. */
 #include "collector-server/cli/tree_values.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 #include "proto/base/hash_map.h"
@@ -86,8 +87,9 @@ static sj_status put_in_map(sj_hash_map *map, uint64_t key, uint32_t sub, size_t
 
 /* Adds the path of a row. Rows must be sorted by path_id: a caller has a lower path_id than its
  * callees. */
-static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
+static sj_status add_path(void *context, sqlite3_stmt *row)
 {
+    sj_tree_values *values = context;
     const int64_t path_id = sqlite3_column_int64(row, 0);
     const bool is_root = sqlite3_column_type(row, 1) == SQLITE_NULL;
     const uint32_t parent =
@@ -103,8 +105,9 @@ static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
                : SJ_OK;
 }
 
-static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
+static sj_status add_name(void *context, sqlite3_stmt *row)
 {
+    sj_tree_values *values = context;
     SJ_TRY(sj_array_reserve(&values->name_texts, &values->name_capacity, values->name_count, 1,
                             sizeof(*values->name_texts)));
     char *text = strdup((const char *)sqlite3_column_text(row, 2));
@@ -114,27 +117,6 @@ static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
     values->name_texts[values->name_count++] = text;
     return put_in_map(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
                       (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
-}
-
-static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql,
-                          sj_tree_values *values,
-                          sj_status (*read_row)(sj_tree_values *values, sqlite3_stmt *row),
-                          sj_error *error)
-{
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = read_row(values, row);
-        }
-    }
-    sqlite3_finalize(row);
-    if (status != SJ_OK) {
-        return sj_fail(error, status, "the tree's values: %s", sj_status_text(status));
-    }
-    return result == SQLITE_DONE ? SJ_OK : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
 }
 
 /* Continues an FNV-1a hash with `data`. */
@@ -300,7 +282,8 @@ static sj_status push_call(sj_tree_values *values, sqlite3_stmt *call, uint32_t 
     return SJ_OK;
 }
 
-/* Reads calls and values side by side, until the values end. */
+/* Reads calls and values side by side, until the values end. The loop steps two statements, so
+ * sj_sql_scan cannot run it. */
 static sj_status count_values(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row,
                               int *result)
 {
@@ -373,8 +356,9 @@ static sj_status read_groups(sqlite3 *database, int64_t session_id, sj_tree_valu
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     values->path_count = 1; /* the common root */
-    SJ_TRY(each_row(database, session_id, paths_sql, values, add_path, error));
-    SJ_TRY(each_row(database, session_id, names_sql, values, add_name, error));
+    const sj_sql_binds session = SJ_SQL_INTS(session_id);
+    SJ_TRY(sj_sql_each(database, paths_sql, session, add_path, values, error));
+    SJ_TRY(sj_sql_each(database, names_sql, session, add_name, values, error));
     SJ_TRY(read_calls(database, session_id, values, error));
     if (values->count != 0) {
         qsort(values->items, values->count, sizeof(*values->items), compare_items);

@@ -4,6 +4,7 @@
 #include "agent/runtimes/runtime.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/shell_word.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/cli/unrecorded_code.h"
 
 #include <stdlib.h>
@@ -69,48 +70,40 @@ static bool is_of_runtime(const char *name)
     return false;
 }
 
-typedef void read_row(sqlite3_stmt *row, code_search *search);
-
-static void read_rows(sqlite3 *database, const char *sql, int64_t session_id, read_row *read,
-                      code_search *search)
+static sj_status read_recorded(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        while (sqlite3_step(row) == SQLITE_ROW) {
-            read(row, search);
-        }
-    }
-    sqlite3_finalize(row);
-}
-
-static void read_recorded(sqlite3_stmt *row, code_search *search)
-{
+    code_search *search = context;
     const char *path = (const char *)sqlite3_column_text(row, 0);
     if (path != NULL && search->recorded.count < PATHS_MOST) {
         const char *name = file_name(path);
         char *stem = strndup(name, (size_t)stem_length(name));
-        search->recorded.items[search->recorded.count] = stem;
-        search->recorded.count += stem != NULL;
+        if (stem == NULL) {
+            return SJ_ENOMEM;
+        }
+        search->recorded.items[search->recorded.count++] = stem;
     }
+    return SJ_OK;
 }
 
-static void read_sums(sqlite3_stmt *row, code_search *search)
+static sj_status read_sums(void *context, sqlite3_stmt *row)
 {
+    code_search *search = context;
     search->sampled_ns = sqlite3_column_int64(row, 0);
     search->generated_ns = sqlite3_column_int64(row, 1);
+    return SJ_OK;
 }
 
 /* Adds the time of a file's samples to the search. Rows come in the order of their times, the
  * highest first. */
-static void read_file(sqlite3_stmt *row, code_search *search)
+static sj_status read_file(void *context, sqlite3_stmt *row)
 {
+    code_search *search = context;
     const char *path = (const char *)sqlite3_column_text(row, 0);
     const int64_t ns = sqlite3_column_int64(row, 1);
     const char *name = path != NULL ? file_name(path) : "";
     search->has_runtime |= is_of_runtime(name);
     if (name[0] == '\0' || is_recorded(&search->recorded, name)) {
-        return;
+        return SJ_OK;
     }
     search->unrecorded_ns += ns;
     const bool is_fixed = sj_selection_is_never_recorded(path);
@@ -119,6 +112,7 @@ static void read_file(sqlite3_stmt *row, code_search *search)
         snprintf(place, SJ_UNRECORDED_NAME_BYTES, "%s", name);
         *(is_fixed ? &search->fixed_ns : &search->library_ns) = ns;
     }
+    return SJ_OK;
 }
 
 /* Appends the program's arguments as words for a shell. Returns false if they do not fit. */
@@ -219,24 +213,33 @@ static void choose_place(sqlite3 *database, int64_t session_id, char *const *arg
     }
 }
 
-void sj_unrecorded_code_read(sqlite3 *database, int64_t session_id, char *const *arguments,
-                             sj_unrecorded_code *code)
+sj_status sj_unrecorded_code_read(sqlite3 *database, int64_t session_id, char *const *arguments,
+                                  sj_unrecorded_code *code, sj_error *error)
 {
+    const sj_sql_binds session = SJ_SQL_INTS(session_id);
     *code = (sj_unrecorded_code){0};
     code_search *search = calloc(1, sizeof(*search));
     if (search == NULL) {
-        return;
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    read_rows(database, sj_unrecorded_code_samples_sql, session_id, read_sums, search);
-    if (search->sampled_ns >= LEAST_NS) {
-        read_rows(database, sj_unrecorded_code_recorded_sql, session_id, read_recorded, search);
-        read_rows(database, sj_unrecorded_code_files_sql, session_id, read_file, search);
-        choose_place(database, session_id, arguments, search, code);
+    sj_status status =
+        sj_sql_each(database, sj_unrecorded_code_samples_sql, session, read_sums, search, error);
+    if (status == SJ_OK && search->sampled_ns >= LEAST_NS) {
+        status = sj_sql_each(database, sj_unrecorded_code_recorded_sql, session, read_recorded,
+                             search, error);
+        if (status == SJ_OK) {
+            status = sj_sql_each(database, sj_unrecorded_code_files_sql, session, read_file, search,
+                                 error);
+        }
+        if (status == SJ_OK) {
+            choose_place(database, session_id, arguments, search, code);
+        }
     }
     for (size_t i = 0; i < search->recorded.count; i++) {
         free(search->recorded.items[i]);
     }
     free(search);
+    return status;
 }
 
 void sj_unrecorded_code_print(FILE *file, const sj_unrecorded_code *code, const char *first,

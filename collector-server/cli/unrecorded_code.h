@@ -3,6 +3,8 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_UNRECORDED_CODE_H
 #define SJ_COLLECTOR_SERVER_CLI_UNRECORDED_CODE_H
 
+#include "proto/base/error.h"
+
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +22,11 @@ typedef struct sj_unrecorded_code {
 
 /* Reads the place outside recorded code with the most samples. `arguments` is the program's command
  * line, NULL-terminated. If it is NULL, uses the command line in the session, if a shell would not
- * change it. Leaves `code` zeroed if there are few samples, if less than half of their time passed
- * in unrecorded code, or if they cannot be read. Blocks on the database. */
-void sj_unrecorded_code_read(sqlite3 *database, int64_t session_id, char *const *arguments,
-                             sj_unrecorded_code *code);
+ * change it. Leaves `code` zeroed if there are few samples, or if less than half of their time
+ * passed in unrecorded code. Returns the errors of sj_sql_each. Blocks on the database. */
+SJ_MUST_CHECK sj_status sj_unrecorded_code_read(sqlite3 *database, int64_t session_id,
+                                                char *const *arguments, sj_unrecorded_code *code,
+                                                sj_error *error);
 
 /* Writes a line about the code, which begins with `first`. Writes the command in a second line,
  * which begins with `next`. Writes nothing if `percent` is 0. */

@@ -1,5 +1,6 @@
 #include "collector-server/cli/wait_steps.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 
@@ -16,8 +17,9 @@ static int64_t at_least_0(int64_t ns)
 
 /* Appends a step. If the step overlaps the one before, appends only the part after it: times are
  * rounded, and a device may send wrong times. Skips a step without a valid length. */
-static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
+static sj_status add_step(void *context, sqlite3_stmt *row)
 {
+    sj_wait_steps *steps = context;
     sj_wait_step step = {.thread_id = sqlite3_column_int64(row, 0),
                          .from_ns = sqlite3_column_int64(row, 1),
                          .to_ns = sqlite3_column_int64(row, 2),
@@ -49,23 +51,11 @@ sj_status sj_wait_steps_read(sqlite3 *database, int64_t session_id, sj_wait_step
         "SELECT t.thread_id, x.from_ns, x.to_ns, x.cpu_ns FROM thread_times AS x "
         "JOIN threads AS t ON t.session_id = ?1 AND t.number = x.thread_number "
         "WHERE x.session_id = ?1 ORDER BY 1, 2";
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = add_step(steps, row);
-        }
-    }
-    if (status == SJ_OK && result != SQLITE_DONE) {
-        status = sj_fail(error, SJ_EIO, "cannot read when threads were on a processor: %s",
-                         sqlite3_errmsg(database));
-    } else if (status != SJ_OK) {
-        sj_fail(error, status, "no memory for the times of threads on processors");
-    }
-    sqlite3_finalize(row);
-    return status;
+    const sj_status status =
+        sj_sql_each(database, sql, SJ_SQL_INTS(session_id), add_step, steps, error);
+    return status == SJ_ELIMIT
+               ? sj_fail(error, status, "no memory for the times of threads on processors")
+               : status;
 }
 
 void sj_wait_steps_deinit(sj_wait_steps *steps)

@@ -1,6 +1,7 @@
 #include "collector-server/cli/waits.h"
 
 #include "collector-server/cli/wait_steps.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "schema/queries/cli/waits.h"
 
@@ -143,8 +144,9 @@ static void add_parts(sj_waits_parts *sum, const sj_waits_parts *parts)
 
 /* Adds a call to its call path. Adds it to its function unless a call of the same function contains
  * it. `row` is a row of sj_waits_calls_sql. */
-static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
+static sj_status add_call(void *context, sqlite3_stmt *row)
 {
+    wait_walk *walk = context;
     const int64_t function_id = sqlite3_column_int64(row, 2);
     const int64_t start_ns = sqlite3_column_int64(row, 4);
     sj_waits *waits = walk->waits;
@@ -197,52 +199,44 @@ static void merge_functions(sj_waits *waits)
 }
 
 static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_id,
-                            const sj_call_choice *choice)
+                            const sj_call_choice *choice, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sj_waits_calls_sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        sqlite3_bind_int64(row, 2, SJ_WAITS_LEAST_NS);
-        if (choice != NULL) {
-            sj_call_choice_bind(choice, row);
-        }
-        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = add_call(walk, row);
-        }
+    if (sqlite3_prepare_v2(database, sj_waits_calls_sql, -1, &row, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot read the long calls: %s", sqlite3_errmsg(database));
     }
+    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_int64(row, 2, SJ_WAITS_LEAST_NS);
+    if (choice != NULL) {
+        sj_call_choice_bind(choice, row);
+    }
+    const sj_status status = sj_sql_each_row(row, add_call, walk, error);
     sqlite3_finalize(row);
-    return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
+    return status;
 }
 
-/* Adds an entry for each function whose CPU time was measured. Measured times are sums over the
- * whole session. */
-static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_id)
+/* Adds an entry for a function whose CPU time was measured. */
+static sj_status add_cost(void *context, sqlite3_stmt *row)
+{
+    sj_waits *waits = context;
+    SJ_TRY(sj_array_reserve(&waits->functions, &waits->function_capacity, waits->function_count, 1,
+                            sizeof(*waits->functions)));
+    waits->functions[waits->function_count++] =
+        (function_parts){.function_id = sqlite3_column_int64(row, 0),
+                         .parts.working_ns = sqlite3_column_int64(row, 1),
+                         .parts.waiting_ns = sqlite3_column_int64(row, 2),
+                         .is_measured = true};
+    return SJ_OK;
+}
+
+/* Reads the measured times, which are sums over the whole session. */
+static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_id, sj_error *error)
 {
     static const char sql[] =
         "SELECT c.function_id, c.cpu_ns, max(s.total_ns - c.cpu_ns, 0) FROM function_costs AS c "
         "JOIN function_stats AS s ON s.session_id = ?1 AND s.function_id = c.function_id "
         "WHERE c.session_id = ?1 AND c.cpu_ns IS NOT NULL"; /* perhaps only memory was measured */
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = sj_array_reserve(&waits->functions, &waits->function_capacity,
-                                      waits->function_count, 1, sizeof(*waits->functions));
-            if (status == SJ_OK) {
-                waits->functions[waits->function_count++] =
-                    (function_parts){.function_id = sqlite3_column_int64(row, 0),
-                                     .parts.working_ns = sqlite3_column_int64(row, 1),
-                                     .parts.waiting_ns = sqlite3_column_int64(row, 2),
-                                     .is_measured = true};
-            }
-        }
-    }
-    sqlite3_finalize(row);
-    return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
+    return sj_sql_each(database, sql, SJ_SQL_INTS(session_id), add_cost, waits, error);
 }
 
 static sj_status read_waits(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
@@ -258,16 +252,15 @@ static sj_status read_waits(sqlite3 *database, int64_t session_id, const sj_call
         status = sqlite3_prepare_v2(database,
                                     "SELECT parent_id, function_id FROM calls WHERE call_id = ?1",
                                     -1, &walk->caller, NULL) == SQLITE_OK
-                     ? read_calls(database, walk, session_id, choice)
-                     : SJ_EIO;
+                     ? read_calls(database, walk, session_id, choice, error)
+                     : sj_fail(error, SJ_EIO, "cannot read the long calls: %s",
+                               sqlite3_errmsg(database));
     }
     if (status == SJ_OK && all) {
-        status = read_costs(database, waits, session_id);
+        status = read_costs(database, waits, session_id, error);
     }
     merge_functions(waits);
-    return status == SJ_OK || status == SJ_ENOMEM || status == SJ_ELIMIT
-               ? status
-               : sj_fail(error, status, "cannot read the long calls: %s", sqlite3_errmsg(database));
+    return status;
 }
 
 sj_status sj_waits_read(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,

@@ -3,6 +3,7 @@
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/zombie_coverage.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/units.h"
 
 #include <stdio.h>
@@ -61,23 +62,22 @@ static json_t *coverage_json(const sj_zombie_coverage *coverage)
                      sj_zombie_coverage_percent(coverage));
 }
 
-static sj_status read_findings(sqlite3_stmt *statement, json_t *findings)
+static sj_status read_finding(void *findings, sqlite3_stmt *row)
 {
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *kind = (const char *)sqlite3_column_text(statement, 1);
-        const char *used_in = (const char *)sqlite3_column_text(statement, 2);
-        json_array_append_new(findings, json_pack("{sI so so}", "id",
-                                                  (json_int_t)sqlite3_column_int64(statement, 0),
-                                                  "kind", sj_json_clean_string(kind), "used_in",
-                                                  sj_json_clean_string(used_in)));
-    }
-    return sqlite3_finalize(statement) == SQLITE_OK ? SJ_OK : SJ_EIO;
+    const char *kind = (const char *)sqlite3_column_text(row, 1);
+    const char *used_in = (const char *)sqlite3_column_text(row, 2);
+    return json_array_append_new(findings, json_pack("{sI so so}", "id",
+                                                     (json_int_t)sqlite3_column_int64(row, 0),
+                                                     "kind", sj_json_clean_string(kind), "used_in",
+                                                     sj_json_clean_string(used_in))) == 0
+               ? SJ_OK
+               : SJ_ENOMEM;
 }
 
 int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline,
                     bool as_json)
 {
-    sqlite3_stmt *statement = NULL;
+    sj_error error = {0};
     sj_zombie_coverage coverage;
     if (!was_watched(database)) {
         return sj_command_error(command, SJ_EXIT_FAILED,
@@ -90,14 +90,13 @@ int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *ba
         baseline != NULL ? "SELECT zombie_id, kind, used_in FROM zombies WHERE state <> 'resolved'"
                            " AND fingerprint NOT IN (SELECT fingerprint FROM baseline.zombies)"
                          : "SELECT zombie_id, kind, used_in FROM zombies WHERE state <> 'resolved'";
-    if (!attach_baseline(database, baseline) ||
-        sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (!attach_baseline(database, baseline)) {
         return fail(command, database);
     }
     json_t *findings = json_array();
-    if (read_findings(statement, findings) != SJ_OK) {
+    if (sj_sql_each(database, sql, (sj_sql_binds){0}, read_finding, findings, &error) != SJ_OK) {
         json_decref(findings);
-        return fail(command, database);
+        return sj_command_failed(command, &error);
     }
     (void)sj_zombie_coverage_read(database, 0, &coverage);
     const int code = json_array_size(findings) != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;

@@ -1,6 +1,7 @@
 #include "collector-server/export/call_arguments.h"
 
 #include "collector-server/export/json_text.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <math.h>
@@ -35,8 +36,9 @@ static int compare_names(const void *left, const void *right)
                : (a->position > b->position) - (a->position < b->position);
 }
 
-static sj_status add_name(sj_call_arguments_reader *reader, sqlite3_stmt *row)
+static sj_status add_name(void *context, sqlite3_stmt *row)
 {
+    sj_call_arguments_reader *reader = context;
     SJ_TRY(sj_array_reserve(&reader->names, &reader->name_capacity, reader->name_count, 1,
                             sizeof(*reader->names)));
     sj_value_name *name = &reader->names[reader->name_count];
@@ -45,21 +47,6 @@ static sj_status add_name(sj_call_arguments_reader *reader, sqlite3_stmt *row)
                             .name = strdup((const char *)sqlite3_column_text(row, 2))};
     reader->name_count += name->name != NULL;
     return name->name != NULL ? SJ_OK : SJ_ENOMEM;
-}
-
-static sj_status read_names(sqlite3 *database, sj_call_arguments_reader *reader)
-{
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, names_sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, reader->session_id);
-        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = add_name(reader, row);
-        }
-    }
-    sqlite3_finalize(row);
-    return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
 /* Prepares `sql` if `any_sql` returns a row for the session. Otherwise does not change
@@ -95,13 +82,12 @@ sj_status sj_call_arguments_open(sqlite3 *database, int64_t session_id,
         status = prepare(database, "SELECT 1 FROM call_costs WHERE session_id = ?1 LIMIT 1",
                          costs_sql, session_id, &reader->costs);
     }
-    if (status == SJ_OK && reader->values != NULL) {
-        status = read_names(database, reader);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "cannot read the values: %s", sqlite3_errmsg(database));
     }
-    return status == SJ_OK ? SJ_OK
-           : status == SJ_EIO
-               ? sj_fail(error, status, "cannot read the values: %s", sqlite3_errmsg(database))
-               : sj_fail(error, status, "no memory for the names of values");
+    return reader->values == NULL
+               ? SJ_OK
+               : sj_sql_each(database, names_sql, SJ_SQL_INTS(session_id), add_name, reader, error);
 }
 
 void sj_call_arguments_close(sj_call_arguments_reader *reader)
@@ -165,10 +151,14 @@ static void write_value(sqlite3_stmt *row, FILE *output)
     }
 }
 
-/* A JSON object that is written pair by pair. An object without pairs is not written. */
+/* A JSON object with the recorded data of a call, which is written pair by pair. An object without
+ * pairs is not written. */
 typedef struct pair_list {
+    const sj_call_arguments_reader *reader;
+    int64_t function_id;
     FILE *output;
     const char *before; /* written before the object */
+    char *rules;        /* rules of the first value that has some */
     bool has_any;
 } pair_list;
 
@@ -182,53 +172,57 @@ static FILE *begin_pair(pair_list *pairs)
     return pairs->output;
 }
 
-static void write_values(const sj_call_arguments_reader *reader, int64_t function_id,
-                         int64_t call_id, pair_list *pairs)
+static sj_status write_pair(void *context, sqlite3_stmt *row)
 {
-    char *rules = NULL;
-    sqlite3_bind_int64(reader->values, 2, call_id);
-    while (sqlite3_step(reader->values) == SQLITE_ROW) {
-        FILE *output = begin_pair(pairs);
-        write_key(reader, function_id, reader->values, output);
-        write_value(reader->values, output);
-        if (rules == NULL && sqlite3_column_type(reader->values, COLUMN_RULES) != SQLITE_NULL) {
-            rules = strdup((const char *)sqlite3_column_text(reader->values, COLUMN_RULES));
-        }
+    pair_list *pairs = context;
+    FILE *output = begin_pair(pairs);
+    write_key(pairs->reader, pairs->function_id, row, output);
+    write_value(row, output);
+    if (pairs->rules == NULL && sqlite3_column_type(row, COLUMN_RULES) != SQLITE_NULL) {
+        pairs->rules = strdup((const char *)sqlite3_column_text(row, COLUMN_RULES));
+        return pairs->rules != NULL ? SJ_OK : SJ_ENOMEM;
     }
-    sqlite3_reset(reader->values);
-    if (rules != NULL) {
+    return SJ_OK;
+}
+
+static sj_status write_values(pair_list *pairs, int64_t call_id, sj_error *error)
+{
+    sqlite3_bind_int64(pairs->reader->values, 2, call_id);
+    const sj_status status = sj_sql_each_row(pairs->reader->values, write_pair, pairs, error);
+    if (pairs->rules != NULL) {
         FILE *output = begin_pair(pairs);
         fputs("\"rules\":", output);
-        sj_json_text(output, rules);
-        free(rules);
+        sj_json_text(output, pairs->rules);
+        free(pairs->rules);
     }
+    return status;
 }
 
-static void write_costs(const sj_call_arguments_reader *reader, int64_t call_id, pair_list *pairs)
+static sj_status write_costs(void *context, sqlite3_stmt *row)
 {
-    sqlite3_bind_int64(reader->costs, 2, call_id);
-    if (sqlite3_step(reader->costs) == SQLITE_ROW) {
-        for (int i = 0; i < sqlite3_column_count(reader->costs); i++) {
-            if (sqlite3_column_type(reader->costs, i) != SQLITE_NULL) {
-                fprintf(begin_pair(pairs), "\"%s\":%lld", sqlite3_column_name(reader->costs, i),
-                        (long long)sqlite3_column_int64(reader->costs, i));
-            }
+    pair_list *pairs = context;
+    for (int i = 0; i < sqlite3_column_count(row); i++) {
+        if (sqlite3_column_type(row, i) != SQLITE_NULL) {
+            fprintf(begin_pair(pairs), "\"%s\":%lld", sqlite3_column_name(row, i),
+                    (long long)sqlite3_column_int64(row, i));
         }
     }
-    sqlite3_reset(reader->costs);
+    return SJ_OK;
 }
 
-void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
-                             int64_t call_id, const char *before, FILE *output)
+sj_status sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
+                                  int64_t call_id, const char *before, FILE *output,
+                                  sj_error *error)
 {
-    pair_list pairs = {.output = output, .before = before};
-    if (reader->values != NULL) {
-        write_values(reader, function_id, call_id, &pairs);
-    }
-    if (reader->costs != NULL) {
-        write_costs(reader, call_id, &pairs);
+    pair_list pairs = {
+        .reader = reader, .function_id = function_id, .output = output, .before = before};
+    sj_status status = reader->values != NULL ? write_values(&pairs, call_id, error) : SJ_OK;
+    if (status == SJ_OK && reader->costs != NULL) {
+        sqlite3_bind_int64(reader->costs, 2, call_id);
+        status = sj_sql_each_row(reader->costs, write_costs, &pairs, error);
     }
     if (pairs.has_any) {
         fputc('}', output);
     }
+    return status;
 }

@@ -31,8 +31,9 @@ SJ_MUST_CHECK sj_status sj_call_arguments_open(sqlite3 *database, int64_t sessio
 void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed structure */
 
 /* Writes the text `before`, and then a JSON object with the recorded data of a call. Writes nothing
- * if no data of the call were recorded. */
-void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
-                             int64_t call_id, const char *before, FILE *output);
+ * if no data of the call were recorded. Returns SJ_ENOMEM or an error of SQLite. */
+SJ_MUST_CHECK sj_status sj_call_arguments_write(const sj_call_arguments_reader *reader,
+                                                int64_t function_id, int64_t call_id,
+                                                const char *before, FILE *output, sj_error *error);
 
 #endif

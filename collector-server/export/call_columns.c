@@ -3,6 +3,7 @@
  * needed. */
 #include "collector-server/export/call_columns.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 #include "proto/base/utf8_text.h"
@@ -54,8 +55,11 @@ static sj_status prepare(const sj_call_reader *reader, const char *sql, sqlite3_
                : fail_reading(reader, error);
 }
 
-static sj_status add_function(sj_call_reader *reader, int64_t id, const char *name)
+static sj_status add_function(void *context, sqlite3_stmt *row)
 {
+    sj_call_reader *reader = context;
+    const int64_t id = sqlite3_column_int64(row, 0);
+    const char *name = (const char *)sqlite3_column_text(row, 1);
     const sj_function_range *last =
         reader->range_count != 0 ? &reader->ranges[reader->range_count - 1] : NULL;
     if (last == NULL || id != last->first_id + last->count) {
@@ -75,32 +79,16 @@ static sj_status read_functions(sj_call_reader *reader, sj_error *error)
     static const char sql[] =
         "SELECT function_id, name FROM functions WHERE module_id IN "
         "(SELECT module_id FROM session_modules WHERE session_id = ?1) ORDER BY function_id";
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(reader, sql, &row, error));
-    sqlite3_bind_int64(row, 1, reader->session_id);
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = add_function(reader, sqlite3_column_int64(row, 0),
-                              (const char *)sqlite3_column_text(row, 1));
-    }
-    sqlite3_finalize(row);
-    if (status != SJ_OK) {
-        return sj_fail(error, status, "no memory for the functions");
-    }
-    return result == SQLITE_DONE ? SJ_OK : fail_reading(reader, error);
+    return sj_sql_each(reader->database, sql, SJ_SQL_INTS(reader->session_id), add_function, reader,
+                       error);
 }
 
 static sj_status read_start(sj_call_reader *reader, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(reader, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1", &row,
-                   error));
-    sqlite3_bind_int64(row, 1, reader->session_id);
-    reader->started_realtime_ns =
-        sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-    sqlite3_finalize(row);
-    return SJ_OK;
+    const sj_status status = sj_sql_number(
+        reader->database, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
+        SJ_SQL_INTS(reader->session_id), &reader->started_realtime_ns, error);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
 sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, const sj_call_part *part,
@@ -216,6 +204,9 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
         reader->null_count[i] = 0;
     }
     reader->rows = 0;
+    if (reader->names_failed) {
+        return sj_fail(error, SJ_EIO, "the names of functions cannot be read");
+    }
     while (reader->rows < SJ_CALL_BATCH_ROWS && reader->calls != NULL) {
         const int result = sqlite3_step(reader->calls);
         if (result == SQLITE_DONE) {
@@ -240,8 +231,9 @@ const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
     const sj_function_range *range = &reader->ranges[after - 1];
     sqlite3_reset(reader->name);
     sqlite3_bind_int64(reader->name, 1, range->first_id + (place - range->first_place));
-    const char *name = sqlite3_step(reader->name) == SQLITE_ROW
-                           ? (const char *)sqlite3_column_text(reader->name, 0)
-                           : NULL;
+    const int result = sqlite3_step(reader->name);
+    reader->names_failed |= result != SQLITE_ROW && result != SQLITE_DONE;
+    const char *name =
+        result == SQLITE_ROW ? (const char *)sqlite3_column_text(reader->name, 0) : NULL;
     return name != NULL ? name : "";
 }

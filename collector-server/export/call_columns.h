@@ -51,6 +51,7 @@ typedef struct sj_call_reader {
     size_t range_count, range_capacity;
     uint32_t function_count;
     uint64_t name_bytes; /* total size of all names after sj_utf8_clean */
+    bool names_failed;   /* a name could not be read */
     /* The current batch of `rows` calls. Arrays are by column, and then by row. In `valid`, a row
      * has one bit (the first row: bit 0 of byte 0). A clear bit means NULL; its value is 0. */
     size_t rows;
@@ -65,7 +66,7 @@ SJ_MUST_CHECK sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *dat
 void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed structure */
 
 /* Reads the next batch of up to SJ_CALL_BATCH_ROWS calls, sorted by id. reader->rows is 0 after
- * the last call. Fails with SJ_EIO. */
+ * the last call. Fails with SJ_EIO, also if a name could not be read. */
 SJ_MUST_CHECK sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error);
 
 /* Returns the name with the index `place`, or "" if the function has no name or was removed. The

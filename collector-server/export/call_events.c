@@ -2,6 +2,7 @@
  * entry. */
 #include "collector-server/export/call_events.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/block/block.h"
 #include "schema/queries/export/call_events.h"
@@ -160,30 +161,25 @@ static sj_status pass_call(event_reader *reader, sqlite3_stmt *row)
     return push_call(reader, row, event.name);
 }
 
-static sj_status fail_reading(sqlite3 *database, sj_error *error)
+static sj_status read_row(void *context, sqlite3_stmt *row)
 {
-    return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
+    event_reader *reader = context;
+    return sj_call_filter_passes(&reader->filter, sqlite3_column_int64(row, COLUMN_STREAM),
+                                 sqlite3_column_int64(row, COLUMN_DEPTH),
+                                 sqlite3_column_int64(row, COLUMN_FUNCTION))
+               ? pass_call(reader, row)
+               : SJ_OK;
 }
 
-static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, event_reader *reader,
-                           sj_error *error)
+static sj_status read_rows(sqlite3_stmt *row, event_reader *reader, sj_error *error)
 {
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = sj_call_filter_passes(&reader->filter, sqlite3_column_int64(row, COLUMN_STREAM),
-                                       sqlite3_column_int64(row, COLUMN_DEPTH),
-                                       sqlite3_column_int64(row, COLUMN_FUNCTION))
-                     ? pass_call(reader, row)
-                     : SJ_OK;
-    }
+    sj_status status = sj_sql_each_row(row, read_row, reader, error);
     if (status == SJ_OK) {
         status = pass_ends(reader, 0, NULL);
     }
-    if (status == SJ_ENOMEM || status == SJ_ELIMIT) {
-        return sj_fail(error, status, "no memory for the open calls");
-    }
-    return status == SJ_OK && result != SQLITE_DONE ? fail_reading(database, error) : status;
+    return status == SJ_ENOMEM || status == SJ_ELIMIT
+               ? sj_fail(error, status, "no memory for the open calls")
+               : status;
 }
 
 sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
@@ -192,12 +188,12 @@ sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
     sqlite3_stmt *row;
     if (sj_call_part_prepare(database, part, sj_call_events_columns_sql, sj_call_events_joins_sql,
                              "", &row) != SJ_OK) {
-        return fail_reading(database, error);
+        return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
     }
     event_reader reader = {
         .receive = receive, .context = context, .has_windows = part->selection != NULL};
     sj_status status = sj_call_filter_open(&reader.filter, database, part);
-    status = status == SJ_OK ? read_rows(database, row, &reader, error)
+    status = status == SJ_OK ? read_rows(row, &reader, error)
                              : sj_fail(error, status, "cannot read the chosen functions");
     sj_call_filter_close(&reader.filter);
     end_track(&reader.track);

@@ -6,6 +6,7 @@
 #include "schema/queries/export/callgrind.h"
 #include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
+#include "collector-server/store/sql.h"
 
 #include <inttypes.h>
 
@@ -42,8 +43,17 @@ enum {
     EDGE_NS
 };
 
-static void write_row(FILE *output, sqlite3_stmt *row, bool is_new)
+typedef struct row_writer {
+    FILE *output;
+    int64_t function_id; /* the last row has it; -1 before the first row */
+} row_writer;
+
+static sj_status write_row(void *context, sqlite3_stmt *row)
 {
+    row_writer *writer = context;
+    FILE *output = writer->output;
+    const bool is_new = sqlite3_column_int64(row, CALLER_ID) != writer->function_id;
+    writer->function_id = sqlite3_column_int64(row, CALLER_ID);
     const int64_t line = sqlite3_column_int64(row, CALLER_LINE);
     if (is_new) {
         fputc('\n', output);
@@ -58,51 +68,28 @@ static void write_row(FILE *output, sqlite3_stmt *row, bool is_new)
                 (int64_t)sqlite3_column_int64(row, CALLEE_LINE), line,
                 (int64_t)sqlite3_column_int64(row, EDGE_NS));
     }
+    return SJ_OK;
 }
 
-static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_session(void *output, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT s.command, (SELECT sum(self_ns) FROM function_stats "
-                           "WHERE session_id = ?1) FROM sessions AS s WHERE s.session_id = ?1",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, session_id);
-    fputs("# callgrind format\nversion: 1\ncreator: sojourn\ncmd: ", output);
-    if (sqlite3_step(row) == SQLITE_ROW) {
-        write_name(output, (const char *)sqlite3_column_text(row, 0));
-        fprintf(output,
-                "positions: line\nevent: ns : Nanoseconds\nevents: ns\nsummary: %" PRId64 "\n",
-                (int64_t)sqlite3_column_int64(row, 1));
-    }
-    sqlite3_finalize(row);
+    write_name(output, (const char *)sqlite3_column_text(row, 0));
+    fprintf(output, "positions: line\nevent: ns : Nanoseconds\nevents: ns\nsummary: %" PRId64 "\n",
+            (int64_t)sqlite3_column_int64(row, 1));
     return SJ_OK;
 }
 
 static sj_status write_callgrind(sqlite3 *database, const sj_call_part *part, FILE *output,
                                  sj_error *error)
 {
-    SJ_TRY(write_head(database, part->session_id, output, error));
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sj_callgrind_sql, -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, part->session_id);
-    int64_t last = 0;
-    bool is_first = true;
-    int result;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        const int64_t function_id = sqlite3_column_int64(row, CALLER_ID);
-        write_row(output, row, is_first || function_id != last);
-        last = function_id;
-        is_first = false;
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE
-               ? SJ_OK
-               : sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
+    row_writer writer = {.output = output, .function_id = -1};
+    const sj_sql_binds session = SJ_SQL_INTS(part->session_id);
+    fputs("# callgrind format\nversion: 1\ncreator: sojourn\ncmd: ", output);
+    SJ_TRY(sj_sql_each(database,
+                       "SELECT s.command, (SELECT sum(self_ns) FROM function_stats "
+                       "WHERE session_id = ?1) FROM sessions AS s WHERE s.session_id = ?1",
+                       session, write_session, output, error));
+    return sj_sql_each(database, sj_callgrind_sql, session, write_row, &writer, error);
 }
 
 const sj_exporter sj_exporter_callgrind = {

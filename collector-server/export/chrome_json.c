@@ -12,6 +12,7 @@
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
+#include "collector-server/store/sql.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -28,6 +29,7 @@ typedef struct event_list {
     int64_t stream_id;
     int64_t last_at; /* time of the track's latest event, in parts of a ns */
     char last_phase; /* B, E, or 0 if the track has no event yet */
+    sj_error *error;
 } event_list;
 
 static FILE *next_event(event_list *events)
@@ -87,44 +89,33 @@ static sj_status write_event(void *context, const sj_call_event *event)
     write_moment(events, event);
     if (event->is_begin) {
         write_categories(events->output, event->is_estimate, event->ending);
-        sj_call_arguments_write(&events->arguments, event->function_id, event->call_id,
-                                ",\"args\":", events->output);
+        SJ_TRY(sj_call_arguments_write(&events->arguments, event->function_id, event->call_id,
+                                       ",\"args\":", events->output, events->error));
     }
     fputc('}', events->output);
     return SJ_OK;
 }
 
-static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *events,
-                             sj_error *error)
+static sj_status write_name(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row;
-    int result = sqlite3_prepare_v2(database, sj_chrome_json_names_sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-            FILE *output = next_event(events);
-            fprintf(output, "\"%s\",\"ph\":\"M\",\"pid\":%lld,\"tid\":%lld,\"args\":{\"name\":",
-                    (const char *)sqlite3_column_text(row, 0),
-                    (long long)sqlite3_column_int64(row, 2),
-                    (long long)sqlite3_column_int64(row, 3));
-            sj_json_text(output, (const char *)sqlite3_column_text(row, 1));
-            fputs("}}", output);
-        }
-        sqlite3_finalize(row);
-    }
-    return result == SQLITE_DONE ? SJ_OK
-                                 : sj_fail(error, SJ_EIO, "cannot read the names of threads: %s",
-                                           sqlite3_errmsg(database));
+    FILE *output = next_event(context);
+    fprintf(output, "\"%s\",\"ph\":\"M\",\"pid\":%lld,\"tid\":%lld,\"args\":{\"name\":",
+            (const char *)sqlite3_column_text(row, 0), (long long)sqlite3_column_int64(row, 2),
+            (long long)sqlite3_column_int64(row, 3));
+    sj_json_text(output, (const char *)sqlite3_column_text(row, 1));
+    fputs("}}", output);
+    return SJ_OK;
 }
 
 static sj_status write_chrome(sqlite3 *database, const sj_call_part *part, FILE *output,
                               sj_error *error)
 {
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", output);
-    event_list events = {.output = output};
+    event_list events = {.output = output, .error = error};
     sj_status status = sj_call_arguments_open(database, part->session_id, &events.arguments, error);
     if (status == SJ_OK) {
-        status = write_names(database, part->session_id, &events, error);
+        status = sj_sql_each(database, sj_chrome_json_names_sql, SJ_SQL_INTS(part->session_id),
+                             write_name, &events, error);
     }
     if (status == SJ_OK) {
         status = sj_call_events_read(database, part, write_event, &events, error);

@@ -64,27 +64,15 @@ static void write_file(void *context, const sj_covered_file *file)
     fputs("</lines></class>\n", output);
 }
 
-/* Returns when the session started, in ms since the Unix epoch. */
-static int64_t started_ms(sqlite3 *database, int64_t session_id)
-{
-    sqlite3_stmt *row = NULL;
-    int64_t started = 0;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT started_realtime_ns / 1000000 FROM sessions "
-                           "WHERE session_id = ?1",
-                           -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        started = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-    }
-    sqlite3_finalize(row);
-    return started;
-}
-
 static sj_status write_cobertura(sqlite3 *database, const sj_call_part *part, FILE *output,
                                  sj_error *error)
 {
     cobertura_writer writer = {.output = output};
+    int64_t started_ms = 0;
     SJ_TRY(sj_coverage_read(database, part->session_id, add_sums, &writer, error));
+    SJ_TRY(sj_sql_number(database,
+                         "SELECT started_realtime_ns / 1000000 FROM sessions WHERE session_id = ?1",
+                         SJ_SQL_INTS(part->session_id), &started_ms, error));
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE coverage SYSTEM "
           "\"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">\n<coverage",
           output);
@@ -93,7 +81,7 @@ static sj_status write_cobertura(sqlite3 *database, const sj_call_part *part, FI
             " lines-covered=\"%zu\" lines-valid=\"%zu\" branches-covered=\"0\" "
             "branches-valid=\"0\" complexity=\"0\" version=\"sojourn\" timestamp=\"%" PRId64
             "\">\n<sources><source>/</source></sources>\n<packages><package name=\"\"",
-            writer.entered_lines, writer.lines, started_ms(database, part->session_id));
+            writer.entered_lines, writer.lines, started_ms);
     write_rate(output, writer.entered_lines, writer.lines);
     fputs(" complexity=\"0\"><classes>\n", output);
     SJ_TRY(sj_coverage_read(database, part->session_id, write_file, &writer, error));

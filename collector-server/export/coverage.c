@@ -1,5 +1,6 @@
 #include "collector-server/export/coverage.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "schema/queries/export/lcov.h"
 
@@ -13,6 +14,8 @@ typedef struct coverage_reader {
     void *context;
     sqlite3_stmt *recorded; /* reads the recorded lines of a file */
     sj_covered_file file;   /* the current file; its name is NULL before the first one */
+    sj_error *error;
+    bool has_any; /* a function was read */
 } coverage_reader;
 
 static const char lines_sql[] = "SELECT line, max(entered) FROM source_lines "
@@ -45,6 +48,11 @@ static void clear_file(sj_covered_file *file)
     file->entered_functions = file->entered_lines = 0;
 }
 
+static sj_status add_recorded_line(void *file, sqlite3_stmt *row)
+{
+    return add_line(file, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1) != 0);
+}
+
 /* Adds the lines of the current file, then passes it. */
 static sj_status end_file(coverage_reader *reader)
 {
@@ -53,12 +61,7 @@ static sj_status end_file(coverage_reader *reader)
         return SJ_OK;
     }
     sqlite3_bind_text(reader->recorded, 2, file->name, -1, SQLITE_STATIC);
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(reader->recorded) == SQLITE_ROW) {
-        status = add_line(file, sqlite3_column_int64(reader->recorded, 0),
-                          sqlite3_column_int64(reader->recorded, 1) != 0);
-    }
-    sqlite3_reset(reader->recorded);
+    sj_status status = sj_sql_each_row(reader->recorded, add_recorded_line, file, reader->error);
     const bool has_recorded = file->line_count != 0;
     for (size_t i = 0; i < file->function_count && status == SJ_OK && !has_recorded; i++) {
         status = add_line(file, file->functions[i].line, file->functions[i].count);
@@ -70,9 +73,11 @@ static sj_status end_file(coverage_reader *reader)
     return status;
 }
 
-static sj_status add_function(coverage_reader *reader, sqlite3_stmt *row)
+static sj_status add_function(void *context, sqlite3_stmt *row)
 {
+    coverage_reader *reader = context;
     sj_covered_file *file = &reader->file;
+    reader->has_any = true;
     const char *name = (const char *)sqlite3_column_text(row, COLUMN_FILE);
     if (file->name == NULL || strcmp(file->name, name) != 0) {
         SJ_TRY(end_file(reader));
@@ -94,46 +99,32 @@ static sj_status add_function(coverage_reader *reader, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, coverage_reader *reader,
-                           sj_error *error)
+static sj_status read_functions(sqlite3 *database, int64_t session_id, coverage_reader *reader)
 {
-    sj_status status = SJ_OK;
-    bool has_any = false;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        has_any = true;
-        status = add_function(reader, row);
+    SJ_TRY(sj_sql_each(database, sj_lcov_functions_sql, SJ_SQL_INTS(session_id), add_function,
+                       reader, reader->error));
+    const sj_status status = end_file(reader);
+    if (status == SJ_ENOMEM) {
+        return sj_fail(reader->error, status, "no memory for the lines of a file");
     }
-    if (status == SJ_OK) {
-        status = end_file(reader);
-    }
-    if (status != SJ_OK) {
-        return sj_fail(error, status, "no memory for the lines of a file");
-    }
-    if (result != SQLITE_DONE) {
-        return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
-    }
-    return has_any ? SJ_OK
-                   : sj_fail(error, SJ_ENOTFOUND,
-                             "the file and line of no watched function is known; add debug data "
-                             "with `sojourn symbols`");
+    return status != SJ_OK || reader->has_any
+               ? status
+               : sj_fail(reader->error, SJ_ENOTFOUND,
+                         "the file and line of no watched function is known; add debug data "
+                         "with `sojourn symbols`");
 }
 
 sj_status sj_coverage_read(sqlite3 *database, int64_t session_id, sj_coverage_receiver receive,
                            void *context, sj_error *error)
 {
-    coverage_reader reader = {.receive = receive, .context = context};
-    sqlite3_stmt *row = NULL;
+    coverage_reader reader = {.receive = receive, .context = context, .error = error};
     sj_status status;
-    if (sqlite3_prepare_v2(database, sj_lcov_functions_sql, -1, &row, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(database, lines_sql, -1, &reader.recorded, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
+    if (sqlite3_prepare_v2(database, lines_sql, -1, &reader.recorded, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(reader.recorded, 1, session_id);
-        status = read_rows(database, row, &reader, error);
+        status = read_functions(database, session_id, &reader);
     } else {
         status = sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
     }
-    sqlite3_finalize(row);
     sqlite3_finalize(reader.recorded);
     clear_file(&reader.file);
     free(reader.file.functions);

@@ -22,7 +22,8 @@ typedef struct sj_function_values {
     int64_t session_id;
 } sj_function_values;
 
-/* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO. */
+/* Initializes a reader. Close the reader even if this fails. Returns the errors of
+ * sj_sql_each. */
 SJ_MUST_CHECK sj_status sj_function_values_open(sqlite3 *database, int64_t session_id,
                                                 sj_function_values *values, sj_error *error);
 void sj_function_values_close(sj_function_values *values);
@@ -32,8 +33,9 @@ void sj_function_values_close(sj_function_values *values);
  *
  * In the name, recorded arguments replace the argument types. The result is the recorded result, or
  * "-" if none was recorded. It is "!" if an exception or a jump ended the call, and "?" if the exit
- * was lost. A recorded errno follows the result. */
-void sj_function_line_make(const sj_function_values *values, int64_t call_id, const char *name,
-                           const char *ending, sj_function_line *line);
+ * was lost. A recorded errno follows the result. Returns the errors of sj_sql_each. */
+SJ_MUST_CHECK sj_status sj_function_line_make(const sj_function_values *values, int64_t call_id,
+                                              const char *name, const char *ending,
+                                              sj_function_line *line, sj_error *error);
 
 #endif

@@ -16,6 +16,8 @@
  * line. Only open calls are held in memory. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
+#include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/block/block.h"
 
@@ -64,6 +66,11 @@ typedef struct line_writer {
     int64_t started_ns, number;
     line_stream **heap; /* min-heap by next_ns */
     size_t heap_count;
+    sqlite3 *database;
+    const sj_call_part *part;
+    line_stream *streams;
+    size_t opened, count; /* of `streams` */
+    sj_error *error;
 } line_writer;
 
 /* True if the innermost open call ends before the next call begins. The depth shows that, except in
@@ -111,8 +118,15 @@ static void write_line_end(line_writer *writer, const line_stream *stream, bool 
     fprintf(writer->output, "%s%s\n", text, is_estimate ? ESTIMATE : "");
 }
 
-/* Moves the statement to the next call that the filter passes. */
-static sj_status find_call(line_stream *stream)
+static sj_status fail_reading(const line_writer *writer, int result)
+{
+    return sj_fail(writer->error, sj_database_status(result), "cannot read the calls: %s",
+                   sqlite3_errmsg(writer->database));
+}
+
+/* Moves the statement to the next call that the filter passes. write_lines merges the rows of many
+ * statements, so this loop ends at each passed row. */
+static sj_status find_call(const line_writer *writer, line_stream *stream)
 {
     int result;
     while ((result = sqlite3_step(stream->calls)) == SQLITE_ROW &&
@@ -121,16 +135,16 @@ static sj_status find_call(line_stream *stream)
                                   sqlite3_column_int64(stream->calls, COLUMN_FUNCTION))) {
     }
     stream->has_call = result == SQLITE_ROW;
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : fail_reading(writer, result);
 }
 
 static sj_status write_entry(line_writer *writer, line_stream *stream)
 {
     sj_function_line line;
     const char *ending = (const char *)sqlite3_column_text(stream->calls, COLUMN_ENDING);
-    sj_function_line_make(&writer->values, sqlite3_column_int64(stream->calls, COLUMN_CALL),
-                          (const char *)sqlite3_column_text(stream->calls, COLUMN_NAME),
-                          ending != NULL ? ending : "", &line);
+    SJ_TRY(sj_function_line_make(&writer->values, sqlite3_column_int64(stream->calls, COLUMN_CALL),
+                                 (const char *)sqlite3_column_text(stream->calls, COLUMN_NAME),
+                                 ending != NULL ? ending : "", &line, writer->error));
     const bool is_estimate =
         (sqlite3_column_int64(stream->calls, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0;
     write_line_start(writer, stream->next_ns, "enter", line.name);
@@ -151,7 +165,7 @@ static sj_status write_entry(line_writer *writer, line_stream *stream)
                     .depth = sqlite3_column_int64(stream->calls, COLUMN_DEPTH),
                     .end_ns = sqlite3_column_int64(stream->calls, COLUMN_END),
                     .has_ended = sqlite3_column_type(stream->calls, COLUMN_END) != SQLITE_NULL};
-    return find_call(stream);
+    return find_call(writer, stream);
 }
 
 static void write_exit(line_writer *writer, line_stream *stream)
@@ -201,18 +215,26 @@ static sj_status write_lines(line_writer *writer)
     return SJ_OK;
 }
 
-static sj_status open_stream(sqlite3 *database, const sj_call_part *part, line_stream *stream)
+static sj_status open_stream(const line_writer *writer, line_stream *stream)
 {
+    const sj_call_part *part = writer->part;
     static const char columns[] =
         "c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
         " c.ending, c.flags, c.function_id";
-    SJ_TRY(sj_call_part_prepare(database, part, columns,
-                                "LEFT JOIN functions AS f ON f.function_id = c.function_id",
-                                "AND c.stream_id = ?2", &stream->calls));
-    SJ_TRY(sj_call_filter_open(&stream->filter, database, part));
+    sj_status status =
+        sj_call_part_prepare(writer->database, part, columns,
+                             "LEFT JOIN functions AS f ON f.function_id = c.function_id",
+                             "AND c.stream_id = ?2", &stream->calls);
+    if (status == SJ_OK) {
+        status = sj_call_filter_open(&stream->filter, writer->database, part);
+    }
+    if (status != SJ_OK) {
+        return sj_fail(writer->error, status, "cannot read the calls: %s",
+                       sqlite3_errmsg(writer->database));
+    }
     sqlite3_bind_int64(stream->calls, 2, stream->stream_id);
     stream->has_windows = part->selection != NULL;
-    return find_call(stream);
+    return find_call(writer, stream);
 }
 
 static void free_stream(line_stream *stream)
@@ -225,77 +247,71 @@ static void free_stream(line_stream *stream)
     sqlite3_finalize(stream->calls);
 }
 
-/* Returns the first column of the statement for a session, `fallback` if there is no row. */
-static int64_t read_number(sqlite3 *database, const char *sql, int64_t session_id, int64_t fallback)
+static sj_status add_stream(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    int64_t number = fallback;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        number = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : fallback;
+    line_writer *writer = context;
+    if (writer->opened == writer->count) {
+        return SJ_EEXIST; /* the session got a stream meanwhile */
     }
-    sqlite3_finalize(row);
-    return number;
+    line_stream *stream = &writer->streams[writer->opened++];
+    stream->stream_id = sqlite3_column_int64(row, 0);
+    stream->tid = sqlite3_column_int64(row, 1);
+    SJ_TRY(open_stream(writer, stream));
+    if (find_next(stream)) {
+        writer->heap[writer->heap_count++] = stream;
+    }
+    return SJ_OK;
 }
 
-static sj_status open_streams(sqlite3 *database, const sj_call_part *part, line_writer *writer,
-                              line_stream *streams, size_t count)
+static sj_status open_streams(line_writer *writer)
 {
     static const char sql[] = "SELECT s.stream_id, coalesce(t.tid, 0) FROM streams AS s "
                               "LEFT JOIN threads AS t ON t.thread_id = s.thread_id "
                               "WHERE s.session_id = ?1 ORDER BY 1";
-    sqlite3_stmt *row = NULL;
-    size_t opened = 0;
-    sj_status status =
-        sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
-    sqlite3_bind_int64(row, 1, part->session_id);
-    while (status == SJ_OK && opened < count && sqlite3_step(row) == SQLITE_ROW) {
-        line_stream *stream = &streams[opened++];
-        stream->stream_id = sqlite3_column_int64(row, 0);
-        stream->tid = sqlite3_column_int64(row, 1);
-        status = open_stream(database, part, stream);
-        if (status == SJ_OK && find_next(stream)) {
-            writer->heap[writer->heap_count++] = stream;
-        }
+    writer->streams = calloc(writer->count + 1, sizeof(*writer->streams));
+    writer->heap = calloc(writer->count + 1, sizeof(*writer->heap));
+    if (writer->streams == NULL || writer->heap == NULL) {
+        return SJ_ENOMEM;
     }
-    sqlite3_finalize(row);
-    return status;
+    const sj_status status =
+        sj_sql_each(writer->database, sql, SJ_SQL_INTS(writer->part->session_id), add_stream,
+                    writer, writer->error);
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 static sj_status write_function_txt(sqlite3 *database, const sj_call_part *part, FILE *output,
                                     sj_error *error)
 {
-    line_writer writer = {
-        .output = output,
-        .started_ns =
-            read_number(database, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
-                        part->session_id, 0)};
-    const size_t count = (size_t)read_number(
-        database, "SELECT count(*) FROM streams WHERE session_id = ?1", part->session_id, 0);
-    line_stream *streams = calloc(count + 1, sizeof(*streams));
-    writer.heap = calloc(count + 1, sizeof(*writer.heap));
-    sj_status status = streams != NULL && writer.heap != NULL ? SJ_OK : SJ_ENOMEM;
+    line_writer writer = {.output = output, .database = database, .part = part, .error = error};
+    const sj_sql_binds session = SJ_SQL_INTS(part->session_id);
+    int64_t count = 0;
+    sj_status status =
+        sj_sql_number(database, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
+                      session, &writer.started_ns, error);
+    if (status == SJ_OK) {
+        status = sj_sql_number(database, "SELECT count(*) FROM streams WHERE session_id = ?1",
+                               session, &count, error);
+        writer.count = (size_t)count;
+    }
     if (status == SJ_OK) {
         status = sj_function_values_open(database, part->session_id, &writer.values, error);
     }
     if (status == SJ_OK) {
-        status = open_streams(database, part, &writer, streams, count);
+        status = open_streams(&writer);
     }
     if (status == SJ_OK) {
         status = write_lines(&writer);
     }
-    for (size_t i = 0; streams != NULL && i < count; i++) {
-        free_stream(&streams[i]);
+    for (size_t i = 0; i < writer.opened; i++) {
+        free_stream(&writer.streams[i]);
     }
-    free(streams);
+    free(writer.streams);
     free(writer.heap);
-    if (status == SJ_ENOMEM) {
-        (void)!sj_fail(error, status, "no memory for the open calls");
-    } else if (status != SJ_OK) {
-        (void)!sj_fail(error, status, "cannot read the calls: %s", sqlite3_errmsg(database));
-    }
     sj_function_values_close(&writer.values);
-    return status;
+    /* a removed session has no lines */
+    return status == SJ_ENOMEM      ? sj_fail(error, status, "no memory for the open calls")
+           : status == SJ_ENOTFOUND ? SJ_OK
+                                    : status;
 }
 
 const sj_exporter sj_exporter_function_txt = {

@@ -13,6 +13,7 @@
 #include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/message_stream.h"
+#include "collector-server/store/sql.h"
 #include "export/perfetto.pb-c.h"
 #include "proto/base/hash_map.h"
 
@@ -26,9 +27,11 @@ typedef struct trace_writer {
     sj_call_arguments_reader arguments;
     sj_hash_map named; /* functions whose name was written */
     sj_hash_map processes;
-    int64_t stream_id; /* the current track */
-    int64_t last_ns;   /* the latest time on the current track */
-    bool is_begun;     /* a packet was written */
+    int64_t stream_id;      /* the current track */
+    int64_t last_ns;        /* the latest time on the current track */
+    bool is_begun;          /* a packet was written */
+    int64_t loss_stream_id; /* the current track of losses */
+    sj_error *error;
 } trace_writer;
 
 /* The uuid of a track is unique: 1 modulo 2 for a stream; 2 modulo 4 for the counter of the
@@ -149,25 +152,30 @@ static size_t set_categories(const sj_call_event *event, char *categories[3])
     return count;
 }
 
-/* Returns the recorded data of the call as JSON. The caller frees the text. Returns NULL if there
- * is none, or if out of memory. */
-static char *dup_recorded_data(const trace_writer *writer, const sj_call_event *event)
+/* Sets `*text` to the recorded data of the call as JSON, which the caller frees, or to NULL if the
+ * call has no recorded data. Returns SJ_ENOMEM or an error of SQLite. */
+static sj_status dup_recorded_data(const trace_writer *writer, const sj_call_event *event,
+                                   char **text)
 {
+    *text = NULL;
     if (writer->arguments.values == NULL && writer->arguments.costs == NULL) {
-        return NULL;
+        return SJ_OK;
     }
-    char *text = NULL;
     size_t size = 0;
-    FILE *output = open_memstream(&text, &size);
+    FILE *output = open_memstream(text, &size);
     if (output == NULL) {
-        return NULL;
+        return SJ_ENOMEM;
     }
-    sj_call_arguments_write(&writer->arguments, event->function_id, event->call_id, "", output);
-    if (fclose(output) != 0 || size == 0) {
-        free(text);
-        return NULL;
+    sj_status status = sj_call_arguments_write(&writer->arguments, event->function_id,
+                                               event->call_id, "", output, writer->error);
+    if (fclose(output) != 0) {
+        status = SJ_ENOMEM;
     }
-    return text;
+    if (status != SJ_OK || size == 0) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
 }
 
 static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet,
@@ -182,7 +190,7 @@ static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet
     Perfetto__DebugAnnotation recorded = PERFETTO__DEBUG_ANNOTATION__INIT;
     Perfetto__DebugAnnotation *annotations[] = {&recorded};
     recorded.name = "recorded";
-    recorded.legacy_json_value = dup_recorded_data(writer, event);
+    SJ_TRY(dup_recorded_data(writer, event, &recorded.legacy_json_value));
     slice->n_debug_annotations = recorded.legacy_json_value != NULL ? 1 : 0;
     slice->debug_annotations = annotations;
     const sj_status status = write_event_packet(writer, packet, event);
@@ -242,50 +250,38 @@ static sj_status write_loss_track(trace_writer *writer, int64_t stream_id)
     return write_descriptor(writer, &descriptor);
 }
 
-static sj_status write_losses(sqlite3 *database, int64_t session_id, trace_writer *writer,
-                              sj_error *error)
+static sj_status write_gap(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT coalesce(stream_id, 0), start_ns, end_ns, calls FROM gaps "
-                           "WHERE session_id = ?1 AND calls > 0 ORDER BY 1, 2",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the losses: %s", sqlite3_errmsg(database));
+    trace_writer *writer = context;
+    const int64_t stream_id = sqlite3_column_int64(row, 0);
+    if (stream_id != writer->loss_stream_id) {
+        SJ_TRY(write_loss_track(writer, stream_id));
+        writer->loss_stream_id = stream_id;
     }
-    sqlite3_bind_int64(row, 1, session_id);
-    int64_t last_stream = -1;
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        const int64_t stream_id = sqlite3_column_int64(row, 0);
-        if (stream_id != last_stream) {
-            status = write_loss_track(writer, stream_id);
-            last_stream = stream_id;
-        }
-        if (status == SJ_OK) {
-            status = write_loss(writer, stream_id, sqlite3_column_int64(row, 1),
-                                sqlite3_column_int64(row, 3));
-        }
-        if (status == SJ_OK) {
-            status = write_loss(writer, stream_id, sqlite3_column_int64(row, 2), 0);
-        }
-    }
-    sqlite3_finalize(row);
-    return status == SJ_OK && result != SQLITE_DONE
-               ? sj_fail(error, SJ_EIO, "cannot read the losses: %s", sqlite3_errmsg(database))
-               : status;
+    SJ_TRY(
+        write_loss(writer, stream_id, sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 3)));
+    return write_loss(writer, stream_id, sqlite3_column_int64(row, 2), 0);
+}
+
+static sj_status write_losses(sqlite3 *database, int64_t session_id, trace_writer *writer)
+{
+    writer->loss_stream_id = -1;
+    return sj_sql_each(database,
+                       "SELECT coalesce(stream_id, 0), start_ns, end_ns, calls FROM gaps "
+                       "WHERE session_id = ?1 AND calls > 0 ORDER BY 1, 2",
+                       SJ_SQL_INTS(session_id), write_gap, writer, writer->error);
 }
 
 static sj_status write_perfetto(sqlite3 *database, const sj_call_part *part, FILE *output,
                                 sj_error *error)
 {
-    trace_writer writer = {.stream = {.output = output}};
+    trace_writer writer = {.stream = {.output = output}, .error = error};
     sj_status status = sj_call_arguments_open(database, part->session_id, &writer.arguments, error);
     if (status == SJ_OK) {
         status = sj_call_events_read(database, part, write_event, &writer, error);
     }
     if (status == SJ_OK) {
-        status = write_losses(database, part->session_id, &writer, error);
+        status = write_losses(database, part->session_id, &writer);
     }
     sj_call_arguments_close(&writer.arguments);
     sj_hash_map_deinit(&writer.named);

@@ -53,17 +53,17 @@ static sj_status write_text(profile_writer *writer, const char *text, int64_t *i
     return status;
 }
 
+static sj_status read_times(void *context, sqlite3_stmt *row)
+{
+    profile *head = context;
+    head->time_nanos = sqlite3_column_int64(row, 0);
+    head->duration_nanos = sqlite3_column_int64(row, 1);
+    return SJ_OK;
+}
+
 static sj_status write_head(sqlite3 *database, int64_t session_id, profile_writer *writer,
                             sj_error *error)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT started_realtime_ns, (SELECT max(last_leave_ns) FROM streams "
-                           "WHERE session_id = ?1) FROM sessions WHERE session_id = ?1",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, session_id);
     Perftools__Profiles__ValueType calls = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
     calls.type = TEXT_CALLS;
     calls.unit = TEXT_COUNT;
@@ -78,11 +78,10 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, profile_write
     head.n_string_table = TEXTS;
     head.string_table = texts;
     head.default_sample_type = TEXT_TIME;
-    if (sqlite3_step(row) == SQLITE_ROW) {
-        head.time_nanos = sqlite3_column_int64(row, 0);
-        head.duration_nanos = sqlite3_column_int64(row, 1);
-    }
-    sqlite3_finalize(row);
+    SJ_TRY(sj_sql_each(database,
+                       "SELECT started_realtime_ns, (SELECT max(last_leave_ns) FROM streams "
+                       "WHERE session_id = ?1) FROM sessions WHERE session_id = ?1",
+                       SJ_SQL_INTS(session_id), read_times, &head, error));
     writer->text_count = TEXTS;
     return sj_message_stream_part(&writer->stream, &head.base);
 }

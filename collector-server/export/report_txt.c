@@ -6,26 +6,23 @@
 
 #include <inttypes.h>
 
+static sj_status write_session(void *output, sqlite3_stmt *row)
+{
+    static const char *const labels[] = {"device",  "name",  "command", "state",
+                                         "started", "calls", "lost"};
+    for (int i = 0; i < 7; i++) {
+        fprintf(output, "%-8s %s\n", labels[i], (const char *)sqlite3_column_text(row, i));
+    }
+    return SJ_OK;
+}
+
 static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
 {
     static const char sql[] =
         "SELECT d.name, s.name, s.command, s.state, datetime(s.started_realtime_ns / 1000000000,"
         " 'unixepoch'), s.stored_calls, max(s.lost_calls, coalesce(s.device_lost_calls, 0))"
         " FROM sessions AS s JOIN devices AS d USING (device_id) WHERE s.session_id = ?1";
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
-    }
-    sqlite3_bind_int64(row, 1, session_id);
-    if (sqlite3_step(row) == SQLITE_ROW) {
-        static const char *const labels[] = {"device",  "name",  "command", "state",
-                                             "started", "calls", "lost"};
-        for (int i = 0; i < 7; i++) {
-            fprintf(output, "%-8s %s\n", labels[i], (const char *)sqlite3_column_text(row, i));
-        }
-    }
-    sqlite3_finalize(row);
-    return SJ_OK;
+    return sj_sql_each(database, sql, SJ_SQL_INTS(session_id), write_session, output, error);
 }
 
 static const char *const titles[] = {"calls",   "total_ns", "self_ns",       "min_ns", "max_ns",

@@ -113,7 +113,13 @@ static sj_status write_frames(sqlite3 *database, const profile_writer *writer, s
     FILE *output = writer->output;
     for (size_t i = 0; i < writer->frame_count; i++) {
         sqlite3_bind_int64(row, 1, writer->function_ids[i]);
-        const bool is_known = sqlite3_step(row) == SQLITE_ROW;
+        const int result = sqlite3_step(row);
+        const bool is_known = result == SQLITE_ROW;
+        if (!is_known && result != SQLITE_DONE) {
+            sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
+            sqlite3_finalize(row);
+            return SJ_EIO;
+        }
         fputs(i == 0 ? "\n{\"name\":" : ",\n{\"name\":", output);
         sj_json_text(output,
                      is_known ? (const char *)sqlite3_column_text(row, 0) : "(unknown function)");

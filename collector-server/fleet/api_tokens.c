@@ -2,6 +2,7 @@
 
 #include "collector-server/fleet/fleet_internal.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/fleet/api_tokens.h"
 
 #include <pthread.h>
@@ -133,31 +134,41 @@ static bool has_hash(sqlite3_stmt *row, const uint8_t hash[SJ_SECRET_HASH_BYTES]
            sj_secret_equal(sqlite3_column_blob(row, 3), hash);
 }
 
+typedef struct token_search {
+    const uint8_t *hash; /* NULL: search `token_id` */
+    int64_t token_id;
+    sj_api_token *found;
+    bool is_found;
+} token_search;
+
+static int compare_token(void *context, sqlite3_stmt *row)
+{
+    token_search *search = context;
+    if (search->hash == NULL) {
+        search->is_found |= sqlite3_column_int64(row, 0) == search->token_id;
+    } else if (has_hash(row, search->hash)) {
+        search->is_found = read_token(row, search->found);
+    }
+    return SQLITE_OK;
+}
+
+/* Reads all valid tokens, so that the time does not depend on the token. */
+static bool find_token(sj_token_reader *reader, token_search search)
+{
+    pthread_mutex_lock(&reader->lock);
+    sqlite3_bind_int64(reader->valid, 1, sj_fleet_now_ns());
+    const int result = sj_sql_scan(reader->valid, compare_token, &search);
+    pthread_mutex_unlock(&reader->lock);
+    return result == SQLITE_OK && search.is_found;
+}
+
 bool sj_token_reader_find(sj_token_reader *reader, const uint8_t hash[SJ_SECRET_HASH_BYTES],
                           sj_api_token *found)
 {
-    bool is_found = false;
-    pthread_mutex_lock(&reader->lock);
-    sqlite3_bind_int64(reader->valid, 1, sj_fleet_now_ns());
-    while (sqlite3_step(reader->valid) == SQLITE_ROW) {
-        if (has_hash(reader->valid, hash)) {
-            is_found = read_token(reader->valid, found);
-        }
-    }
-    sqlite3_reset(reader->valid);
-    pthread_mutex_unlock(&reader->lock);
-    return is_found;
+    return find_token(reader, (token_search){.hash = hash, .found = found});
 }
 
 bool sj_token_reader_is_valid(sj_token_reader *reader, int64_t token_id)
 {
-    bool is_valid = false;
-    pthread_mutex_lock(&reader->lock);
-    sqlite3_bind_int64(reader->valid, 1, sj_fleet_now_ns());
-    while (!is_valid && sqlite3_step(reader->valid) == SQLITE_ROW) {
-        is_valid = sqlite3_column_int64(reader->valid, 0) == token_id;
-    }
-    sqlite3_reset(reader->valid);
-    pthread_mutex_unlock(&reader->lock);
-    return is_valid;
+    return find_token(reader, (token_search){.token_id = token_id});
 }

@@ -1,6 +1,7 @@
 #include "collector-server/fleet/fleet_internal.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "collector-server/store/stored_text.h"
 #include "collector-server/store/tags.h"
 #include "proto/base/ids.h"
@@ -66,10 +67,9 @@ sj_status sj_fleet_prepare(const sj_fleet *fleet, const char *sql, sqlite3_stmt 
 
 sj_status sj_fleet_finish_statement(const sj_fleet *fleet, sqlite3_stmt *statement, sj_error *error)
 {
-    int result;
-    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-    }
-    const sj_status status = result == SQLITE_DONE ? SJ_OK : sj_fleet_failed(fleet, error);
+    const sj_status status = sj_sql_each_row(statement, NULL, NULL, NULL) == SJ_OK
+                                 ? SJ_OK
+                                 : sj_fleet_failed(fleet, error);
     sqlite3_finalize(statement);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "collector-server/fleet/fleet_devices.h"
 
 #include "collector-server/fleet/fleet_internal.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/fleet/fleet_devices.h"
 
 #include <inttypes.h>
@@ -11,48 +12,46 @@
 sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted, int64_t *device_id,
                                sj_error *error)
 {
-    sqlite3_stmt *statement;
-    int64_t count = 0;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
+    sj_sql_numbers found = {0};
+    const sj_status status = sj_sql_list_numbers(
+        fleet->database,
         "SELECT device_id FROM devices WHERE name = ?1"
         " OR CAST(device_id AS TEXT) = ?1"
         " OR (length(?1) >= 4 AND hex(uuid) LIKE ?1 || '%' AND ?1 NOT GLOB '*[%_]*')",
-        &statement, error));
-    sqlite3_bind_text(statement, 1, wanted, -1, SQLITE_STATIC);
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        *device_id = sqlite3_column_int64(statement, 0);
-        count++;
-    }
-    SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
+        SJ_SQL_TEXT(wanted), &found, error);
+    const size_t count = found.count;
+    *device_id = count != 0 ? found.values[0] : 0;
+    free(found.values);
+    SJ_TRY(status);
     if (count == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "no device matches \"%s\"; `sojourn devices` lists them", wanted);
     }
     return count == 1 ? SJ_OK
                       : sj_fail(error, SJ_EINVAL,
-                                "%lld devices are called \"%s\"; name one by its id or the "
+                                "%zu devices are called \"%s\"; name one by its id or the "
                                 "beginning of its UUID (`sojourn devices`)",
-                                (long long)count, wanted);
+                                count, wanted);
+}
+
+static sj_status add_device(void *context, sqlite3_stmt *row)
+{
+    sj_fleet_set *set = context;
+    if (set->count == SJ_FLEET_SET_MAX) {
+        return SJ_ELIMIT;
+    }
+    set->devices[set->count++] = sqlite3_column_int64(row, 0);
+    return SJ_OK;
 }
 
 /* Reads the device_ids that a statement returns into the set. */
-static sj_status read_devices(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_set *set,
-                              sj_error *error)
+static sj_status read_devices(sqlite3_stmt *statement, sj_fleet_set *set, sj_error *error)
 {
     set->devices = calloc(SJ_FLEET_SET_MAX, sizeof(*set->devices));
-    int result = SQLITE_NOMEM;
-    while (set->devices != NULL && (result = sqlite3_step(statement)) == SQLITE_ROW &&
-           set->count < SJ_FLEET_SET_MAX) {
-        set->devices[set->count++] = sqlite3_column_int64(statement, 0);
-    }
-    sj_status status = SJ_OK;
-    if (result == SQLITE_ROW) {
-        status = sj_fail(error, SJ_ELIMIT, "more than %d devices; name fewer by a tag",
-                         (int)SJ_FLEET_SET_MAX);
-    } else if (result != SQLITE_DONE) {
-        status = set->devices == NULL ? sj_fail(error, SJ_ENOMEM, "out of memory")
-                                      : sj_fleet_failed(fleet, error);
+    sj_status status = set->devices != NULL ? sj_sql_each_row(statement, add_device, set, error)
+                                            : sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (status == SJ_ELIMIT) {
+        sj_fail(error, status, "more than %d devices; name fewer by a tag", (int)SJ_FLEET_SET_MAX);
     }
     sqlite3_finalize(statement);
     if (status != SJ_OK) {
@@ -82,7 +81,7 @@ static sj_status find_tagged(sj_fleet *fleet, const char *tag, sj_fleet_set *set
     if (equals != NULL) {
         sj_fleet_bind_text(statement, 2, equals + 1);
     }
-    return read_devices(fleet, statement, set, error);
+    return read_devices(statement, set, error);
 }
 
 sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *set, sj_error *error)
@@ -100,7 +99,7 @@ sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *s
                                 "SELECT device_id FROM device_tokens"
                                 " WHERE revoked_realtime_ns IS NULL ORDER BY device_id",
                                 &statement, error));
-        return read_devices(fleet, statement, set, error);
+        return read_devices(statement, set, error);
     }
     int64_t device_id = 0;
     SJ_TRY(sj_fleet_find_device(fleet, wanted, &device_id, error));

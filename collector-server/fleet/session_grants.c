@@ -1,4 +1,7 @@
 #include "collector-server/fleet/session_grants.h"
+
+#include "collector-server/store/sql.h"
+#include "proto/base/array.h"
 #include "schema/queries/fleet/session_grants.h"
 
 #include <pthread.h>
@@ -53,36 +56,39 @@ static int64_t read_number(sqlite3 *database, const char *sql)
     return number;
 }
 
+typedef struct held_list {
+    held_pass *passes;
+    size_t count, capacity;
+} held_list;
+
+static sj_status add_held(void *context, sqlite3_stmt *row)
+{
+    held_list *list = context;
+    SJ_TRY(sj_array_reserve(&list->passes, &list->capacity, list->count, 1, sizeof(*list->passes)));
+    held_pass *one = &list->passes[list->count++];
+    one->device_id = sqlite3_column_int64(row, 0);
+    one->pass = sqlite3_column_int64(row, 1);
+    memcpy(one->uuid, sqlite3_column_blob(row, 2), sizeof(one->uuid));
+    memcpy(one->token_hash, sqlite3_column_blob(row, 3), sizeof(one->token_hash));
+    return SJ_OK;
+}
+
 /* Reads the devices with valid tokens. Returns NULL on an error or if out of memory. The next
  * sj_session_grants_renew then reads again. */
 static held_pass *read_held(sqlite3 *database, size_t *count)
 {
-    sqlite3_stmt *statement = NULL;
-    size_t capacity = 64;
-    held_pass *held = malloc(capacity * sizeof(*held));
-    int result = sqlite3_prepare_v2(database, sj_session_grants_held_sql, -1, &statement, NULL);
-    *count = 0;
-    while (held != NULL && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (*count == capacity) {
-            capacity *= 2;
-            held_pass *moved = realloc(held, capacity * sizeof(*held));
-            if (moved == NULL) {
-                break;
-            }
-            held = moved;
-        }
-        held_pass *one = &held[(*count)++];
-        one->device_id = sqlite3_column_int64(statement, 0);
-        one->pass = sqlite3_column_int64(statement, 1);
-        memcpy(one->uuid, sqlite3_column_blob(statement, 2), sizeof(one->uuid));
-        memcpy(one->token_hash, sqlite3_column_blob(statement, 3), sizeof(one->token_hash));
+    held_list list = {0};
+    sj_status status = sj_array_reserve(&list.passes, &list.capacity, 0, 1, sizeof(*list.passes));
+    if (status == SJ_OK) {
+        status = sj_sql_each(database, sj_session_grants_held_sql, (sj_sql_binds){0}, add_held,
+                             &list, NULL);
     }
-    sqlite3_finalize(statement);
-    if (result != SQLITE_DONE) {
-        free(held);
-        return NULL;
+    *count = list.count;
+    if (status == SJ_OK) {
+        return list.passes;
     }
-    return held;
+    free(list.passes);
+    return NULL;
 }
 
 static int compare_numbers(const void *left, const void *right)

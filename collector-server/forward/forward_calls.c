@@ -1,19 +1,19 @@
 #include "collector-server/forward/forward_calls.h"
 
 #include "collector-server/forward/forward_lab.h"
-#include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 
 #include <string.h>
 
 enum { ID_BYTES = 16, PART_ROWS = 100000 };
 
 typedef struct calls_run {
-    sqlite3_stmt *statement;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     sj_forward_place place;
     sj_native_rows rows;
     uint64_t calls;
+    sj_error *error;
 } calls_run;
 
 static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *run, sj_error *error)
@@ -51,41 +51,29 @@ static sj_status write_part(calls_run *run, sj_error *error)
     return SJ_OK;
 }
 
-static sj_status send_rows(sqlite3 *database, calls_run *run, sj_error *error)
+static sj_status send_row(void *context, sqlite3_stmt *row)
 {
-    int result;
-    while ((result = sqlite3_step(run->statement)) == SQLITE_ROW) {
-        if (sj_forward_collect_row(&sj_forward_calls, run->statement, &run->place, &run->rows) !=
-            SJ_OK) {
-            return sj_fail(error, SJ_ENOMEM, "out of memory");
-        }
-        SJ_TRY(run->rows.rows >= PART_ROWS ? write_part(run, error) : SJ_OK);
-    }
-    return result == SQLITE_DONE ? write_part(run, error)
-                                 : sj_fail(error, sj_database_status(result),
-                                           "cannot read the calls: %s", sqlite3_errmsg(database));
+    calls_run *run = context;
+    SJ_TRY(sj_forward_collect_row(&sj_forward_calls, row, &run->place, &run->rows));
+    return run->rows.rows >= PART_ROWS ? write_part(run, run->error) : SJ_OK;
 }
 
 sj_status sj_forward_calls_send(sqlite3 *database, int64_t session_id,
                                 const sj_forward_window *window, const sj_forward_target_kind *kind,
                                 sj_forward_target *target, uint64_t *calls, sj_error *error)
 {
-    calls_run run = {.kind = kind, .target = target};
+    calls_run run = {.kind = kind, .target = target, .error = error};
     *calls = 0;
     SJ_TRY(kind->check(target, error));
     SJ_TRY(read_place(database, session_id, &run, error));
     SJ_TRY(sj_function_keys_new(database, &run.place.functions, error));
-    sj_status status = SJ_OK;
-    if (sqlite3_prepare_v2(database, sj_forward_calls.select, -1, &run.statement, NULL) !=
-        SQLITE_OK) {
-        status = sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
-    } else {
-        sqlite3_bind_int64(run.statement, 1, session_id);
-        sqlite3_bind_int64(run.statement, 2, window->from_ns);
-        sqlite3_bind_int64(run.statement, 3, window->to_ns != 0 ? window->to_ns : INT64_MAX);
-        status = send_rows(database, &run, error);
+    sj_status status = sj_sql_each(
+        database, sj_forward_calls.select,
+        SJ_SQL_INTS(session_id, window->from_ns, window->to_ns != 0 ? window->to_ns : INT64_MAX),
+        send_row, &run, error);
+    if (status == SJ_OK) {
+        status = write_part(&run, error);
     }
-    sqlite3_finalize(run.statement);
     sj_function_keys_free(run.place.functions);
     sj_native_rows_deinit(&run.rows);
     *calls = run.calls;

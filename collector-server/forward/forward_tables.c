@@ -10,7 +10,7 @@
  * question. */
 #include "collector-server/forward/forward_tables.h"
 
-#include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/callgraph/histogram.h"
 
 #include "schema/queries/forward/tables.h"
@@ -429,28 +429,29 @@ sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
                          sqlite3_errmsg(database));
 }
 
+typedef struct row_collection {
+    const sj_forward_table *table;
+    const sj_forward_place *place;
+    sj_native_rows *rows;
+    sj_error *error;
+} row_collection;
+
+static sj_status collect_row(void *context, sqlite3_stmt *row)
+{
+    const row_collection *to = context;
+    const sj_status status = sj_forward_collect_row(to->table, row, to->place, to->rows);
+    return status == SJ_ECORRUPT
+               ? sj_fail(to->error, status, "a histogram of %s cannot be read", to->table->name)
+               : status;
+}
+
 sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table, int64_t id,
                              const sj_forward_place *place, sj_native_rows *rows, sj_error *error)
 {
-    sj_status status = SJ_OK;
-    int result = SQLITE_ROW;
+    row_collection to = {.table = table, .place = place, .rows = rows, .error = error};
     sqlite3_bind_int64(statement, 1, id);
-    while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        status = sj_forward_collect_row(table, statement, place, rows);
-    }
-    if (status != SJ_OK) {
-        sj_fail(error, status,
-                status == SJ_ENOMEM ? "no memory for the rows of %s"
-                                    : "a histogram of %s cannot be read",
-                table->name);
-    } else if (result != SQLITE_DONE) {
-        status = sj_fail(error, sj_database_status(result), "cannot read %s: %s", table->name,
-                         sqlite3_errmsg(sqlite3_db_handle(statement)));
-    } else if (sj_native_rows_failed(rows)) {
-        status = sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    sqlite3_reset(statement);
-    return status;
+    SJ_TRY(sj_sql_each_row(statement, collect_row, &to, error));
+    return sj_native_rows_failed(rows) ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
 }
 
 void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slice cause,

@@ -15,7 +15,7 @@
 #include "collector-server/forward/forward_months.h"
 #include "collector-server/query/session_clock.h"
 #include "collector-server/store/database.h"
-
+#include "collector-server/store/sql.h"
 #include "schema/queries/forward/sessions.h"
 
 #include <stdio.h>
@@ -165,13 +165,17 @@ static bool is_skipped(const sj_forwarder *forwarder, const void *uuid)
     return false;
 }
 
-static void add_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
+static sj_status add_owed(void *context, sqlite3_stmt *row)
 {
-    owed_session *owed = &forwarder->batch[forwarder->batch_count];
+    sj_forwarder *forwarder = context;
     const void *uuid = sqlite3_column_blob(row, 1);
     if (sqlite3_column_bytes(row, 1) != ID_BYTES || is_skipped(forwarder, uuid)) {
-        return;
+        return SJ_OK;
     }
+    if (forwarder->batch_count == forwarder->batch_limit) {
+        return SJ_EEXIST;
+    }
+    owed_session *owed = &forwarder->batch[forwarder->batch_count];
     *owed = (owed_session){.session_id = sqlite3_column_int64(row, 0),
                            .version = (uint64_t)sqlite3_column_int64(row, 3),
                            .started_realtime_ns = sqlite3_column_int64(row, 4)};
@@ -183,28 +187,32 @@ static void add_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
         memcpy(owed->content, content, owed->content_bytes);
     }
     forwarder->batch_count++;
+    return SJ_OK;
 }
 
+/* The parameters of the statements in sessions.sql. */
+typedef struct owed_binds {
+    const char *target;
+    int64_t most, shares, share;
+    const char *left_out;
+} owed_binds;
+
+/* Fills the batch. Sessions beyond its limit are left for the next one. */
 static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
 {
-    sqlite3_stmt *rows = NULL;
-    int result = sqlite3_prepare_v2(forwarder->reader, sj_owed_sessions_sql, -1, &rows, NULL);
+    static const sj_sql_field fields[] = {{SJ_BIND_TEXT, offsetof(owed_binds, target)},
+                                          {SJ_BIND_INT, offsetof(owed_binds, most)},
+                                          {SJ_BIND_INT, offsetof(owed_binds, shares)},
+                                          {SJ_BIND_INT, offsetof(owed_binds, share)},
+                                          {SJ_BIND_TEXT, offsetof(owed_binds, left_out)}};
+    const owed_binds values = {forwarder->name,
+                               (int64_t)(forwarder->batch_limit + forwarder->skipped_count),
+                               forwarder->shares, forwarder->share, forwarder->choice.left_out};
     forwarder->batch_count = 0;
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(rows, 1, forwarder->name, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(rows, 2,
-                           (sqlite3_int64)(forwarder->batch_limit + forwarder->skipped_count));
-        sqlite3_bind_int64(rows, 3, forwarder->shares);
-        sqlite3_bind_int64(rows, 4, forwarder->share);
-        sqlite3_bind_text(rows, 5, forwarder->choice.left_out, -1, SQLITE_STATIC);
-        while (forwarder->batch_count < forwarder->batch_limit &&
-               (result = sqlite3_step(rows)) == SQLITE_ROW) {
-            add_owed(forwarder, rows);
-        }
-    }
-    sqlite3_finalize(rows);
-    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK
-                                                         : fail_sql(forwarder->reader, error);
+    const sj_status status =
+        sj_sql_each(forwarder->reader, sj_owed_sessions_sql, (sj_sql_binds){fields, 5, &values},
+                    add_owed, forwarder, error);
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 /* Chooses a version that the target has not seen, even if the clock was set back or the database

@@ -1,6 +1,6 @@
 #include "collector-server/forward/function_keys.h"
 
-#include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 
@@ -17,7 +17,6 @@ typedef struct call_path {
 } call_path;
 
 struct sj_function_keys {
-    sqlite3 *database;
     sqlite3_stmt *find, *list;      /* query for one function; query for the paths of a session */
     sj_forward_function *functions; /* in the order of their first use */
     size_t count, capacity;
@@ -59,7 +58,6 @@ sj_status sj_function_keys_new(sqlite3 *database, sj_function_keys **keys, sj_er
         free(made);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    made->database = database;
     made->slot_count = FIRST_SLOTS;
     if (sqlite3_prepare_v3(
             database,
@@ -229,8 +227,9 @@ static void make_keys(sj_function_keys *keys)
     }
 }
 
-static sj_status add_path(sj_function_keys *keys, sqlite3_stmt *row)
+static sj_status add_path(void *context, sqlite3_stmt *row)
 {
+    sj_function_keys *keys = context;
     const sj_forward_function *function = sj_function_keys_get(keys, sqlite3_column_int64(row, 2));
     if (function == NULL || sj_array_reserve(&keys->paths, &keys->path_capacity, keys->path_count,
                                              1, sizeof(*keys->paths)) != SJ_OK) {
@@ -245,24 +244,11 @@ static sj_status add_path(sj_function_keys *keys, sqlite3_stmt *row)
 
 sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id, sj_error *error)
 {
-    sqlite3_stmt *rows = keys->list;
-    sj_status status = SJ_OK;
-    int result = SQLITE_ROW;
     keys->path_count = 0;
-    sqlite3_bind_int64(rows, 1, session_id);
-    while (status == SJ_OK && (result = sqlite3_step(rows)) == SQLITE_ROW) {
-        status = add_path(keys, rows);
-    }
-    if (status != SJ_OK) {
-        status = sj_fail(error, status, "out of memory");
-    } else if (result != SQLITE_DONE) {
-        status = sj_fail(error, sj_database_status(result), "cannot read call_paths: %s",
-                         sqlite3_errmsg(keys->database));
-    } else {
-        make_keys(keys);
-    }
-    sqlite3_reset(rows);
-    return status;
+    sqlite3_bind_int64(keys->list, 1, session_id);
+    SJ_TRY(sj_sql_each_row(keys->list, add_path, keys, error));
+    make_keys(keys);
+    return SJ_OK;
 }
 
 uint64_t sj_function_keys_path(const sj_function_keys *keys, int64_t path_id)

@@ -7,6 +7,7 @@
 
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/query.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "schema/queries/http/calls.h"
 
@@ -135,7 +136,7 @@ static sqlite3_stmt *bind(const sj_calls_picture *picture, statement_kind kind)
 static sj_status end(sqlite3_stmt *statement, int step, sj_error *error)
 {
     const sj_status status =
-        step == SQLITE_DONE || step == SQLITE_ROW ? SJ_OK
+        step == SQLITE_OK || step == SQLITE_DONE || step == SQLITE_ROW ? SJ_OK
         : step == SQLITE_INTERRUPT
             ? sj_fail(error, SJ_ETIMEDOUT, "the window holds too many calls; zoom in")
             : sj_fail(error, SJ_EIO, "database: %s", sqlite3_errmsg(sqlite3_db_handle(statement)));
@@ -231,49 +232,45 @@ static void add_bar(sj_calls_picture *picture, sqlite3_stmt *call, int64_t row, 
 }
 
 /* Adds a call: the current row of a statement with the columns calls_call_columns. */
-static sj_status add_call(sj_calls_picture *picture, sqlite3_stmt *call)
+static int add_call(void *context, sqlite3_stmt *call)
 {
+    sj_calls_picture *picture = context;
     int64_t row;
     bool is_folded;
     const sj_calls_window *window = picture->window;
-    SJ_TRY(
-        find_row(picture, number_at(call, 2), sqlite3_column_int(call, 9) != 0, &row, &is_folded));
+    if (find_row(picture, number_at(call, 2), sqlite3_column_int(call, 9) != 0, &row, &is_folded) !=
+        SJ_OK) {
+        return SQLITE_NOMEM;
+    }
     picture->levels = row >= picture->levels ? row + 1 : picture->levels;
     if (row < window->first_row || row - window->first_row >= window->row_count) {
-        return SJ_OK;
+        return SQLITE_OK;
     }
     row_state *at = &picture->rows[row - window->first_row];
     if (is_folded) {
         add_level(at, number_at(call, 2));
-        return SJ_OK;
+        return SQLITE_OK;
     }
     const bool has_ended = sqlite3_column_type(call, 4) != SQLITE_NULL;
     if (join_bar(window, at, number_at(call, 3), has_ended ? number_at(call, 4) : INT64_MAX,
                  number_at(call, 7))) {
         at->depth = number_at(call, 2);
-        return SJ_OK;
+        return SQLITE_OK;
     }
     if (json_array_size(picture->bars) >= BARS_OF_STREAM_MAX ||
         picture->bar_count >= BARS_OF_ANSWER_MAX) {
         picture->is_truncated = true;
-        return SJ_OK;
+        return SQLITE_OK;
     }
     add_bar(picture, call, row, at);
-    return SJ_OK;
+    return SQLITE_OK;
 }
 
 static sj_status add_calls(sj_calls_picture *picture, sqlite3_stmt *statement, sj_error *error)
 {
-    int step;
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && (step = sqlite3_step(statement)) == SQLITE_ROW) {
-        status = add_call(picture, statement);
-    }
-    if (status != SJ_OK) {
-        sqlite3_reset(statement);
-        return sj_fail(error, status, "out of memory");
-    }
-    return end(statement, step, error);
+    const int result = sj_sql_scan(statement, add_call, picture);
+    return result == SQLITE_NOMEM ? sj_fail(error, SJ_ENOMEM, "out of memory")
+                                  : end(statement, result, error);
 }
 
 /* Adds the calls that were open at the start of the window. */

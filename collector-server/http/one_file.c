@@ -4,6 +4,7 @@
 #include "collector-server/http/route.h"
 #include "collector-server/http/web_questions.h"
 #include "collector-server/query/json_rows.h"
+#include "collector-server/store/sql.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,20 +46,31 @@ static void bind_values(sqlite3_stmt *statement, int64_t session_id, const json_
     }
 }
 
-static json_t *row_of(sqlite3_stmt *statement)
+/* The rows of a panel, of which only the first ones are read. */
+typedef struct panel_rows {
+    json_t *rows;
+    size_t most;
+    bool is_truncated;
+} panel_rows;
+
+static sj_status add_row(void *context, sqlite3_stmt *statement)
 {
+    panel_rows *panel = context;
+    if (json_array_size(panel->rows) == panel->most) {
+        panel->is_truncated = true;
+        return SJ_EEXIST;
+    }
     json_t *row = json_array();
     for (int i = 0; i < sqlite3_column_count(statement); i++) {
         json_array_append_new(row, sj_rows_plain_value(statement, i));
     }
-    return row;
+    return json_array_append_new(panel->rows, row) == 0 ? SJ_OK : SJ_ENOMEM;
 }
 
 static sj_status run_panel(sqlite3 *database, int64_t session_id, const json_t *question,
                            const json_t *values, json_t **panel, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    const size_t most = (size_t)json_integer_value(json_object_get(question, "rows"));
     const char *name = json_string_value(json_object_get(question, "name"));
     const sj_web_question *found = sj_web_question_find(name);
     if (found == NULL) {
@@ -66,22 +78,17 @@ static sj_status run_panel(sqlite3 *database, int64_t session_id, const json_t *
     }
     SJ_TRY(sj_rows_prepare(database, found->sql, &statement, error));
     bind_values(statement, session_id, values);
-    json_t *rows = json_array();
+    panel_rows read = {.rows = json_array(),
+                       .most = (size_t)json_integer_value(json_object_get(question, "rows"))};
     json_t *columns = json_array();
     for (int i = 0; i < sqlite3_column_count(statement); i++) {
         json_array_append_new(columns, json_string(sqlite3_column_name(statement, i)));
     }
-    int step;
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW && json_array_size(rows) < most) {
-        json_array_append_new(rows, row_of(statement));
-    }
-    const sj_status status = step == SQLITE_ROW || step == SQLITE_DONE
-                                 ? SJ_OK
-                                 : sj_fail(error, SJ_EIO, "database: %s", sqlite3_errmsg(database));
+    const sj_status status = sj_sql_each_row(statement, add_row, &read, error);
     sqlite3_finalize(statement);
     *panel = json_pack("{sO so so sb}", "title", json_object_get(question, "title"), "columns",
-                       columns, "rows", rows, "truncated", step == SQLITE_ROW);
-    return status;
+                       columns, "rows", read.rows, "truncated", read.is_truncated);
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 static bool holds(const json_t *texts, const char *text)

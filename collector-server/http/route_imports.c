@@ -18,6 +18,7 @@
 #include "collector-server/maintenance/session_copy.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/progress.h"
 
 #include <dirent.h>
@@ -220,20 +221,21 @@ static int stop_when_left(void *request)
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
 {
-    sqlite3_stmt *sessions = NULL;
-    sj_error unsaid = {0};
-    sj_status status = SJ_OK;
-    int step = SQLITE_DONE;
-    if (sj_rows_prepare(source,
-                        "SELECT session_id FROM sessions WHERE state <> 'removing'"
-                        " ORDER BY started_realtime_ns",
-                        &sessions, &unsaid) != SJ_OK) {
-        return sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    sj_sql_numbers sessions = {0};
+    sj_status status = sj_sql_list_numbers(source,
+                                           "SELECT session_id FROM sessions"
+                                           " WHERE state <> 'removing'"
+                                           " ORDER BY started_realtime_ns",
+                                           (sj_sql_binds){0}, &sessions, NULL);
+    if (status != SJ_OK) {
+        sj_fail(error, status == SJ_ENOMEM ? status : SJ_EINVAL, "cannot read the file: %s",
+                sqlite3_errmsg(source));
+        status = status == SJ_ENOMEM ? status : SJ_EINVAL;
     }
-    const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
-    while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
+    const sj_progress_work work = sj_progress_begin_list(sessions.count);
+    for (size_t i = 0; status == SJ_OK && i < sessions.count; i++) {
         sj_copied_session session;
-        status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &session, error);
+        status = sj_session_copy(path, sessions.values[i], target, &session, error);
         if (status == SJ_OK) {
             json_array_append_new(copied, json_sprintf("%" PRId64, session.session_id));
         } else if (status == SJ_EEXIST) {
@@ -243,10 +245,7 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
         sj_progress_step(work);
     }
     sj_progress_end(work);
-    sqlite3_finalize(sessions);
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        status = sj_fail(error, SJ_EINVAL, "cannot read the file: %s", sqlite3_errmsg(source));
-    }
+    free(sessions.values);
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/block_place.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
 #include "proto/base/progress.h"
@@ -215,28 +216,21 @@ static uint64_t count_blocks(sqlite3 *database, int64_t session_id, bool is_inli
     return count;
 }
 
+static sj_status copy_next_row(void *context, sqlite3_stmt *row)
+{
+    block_move *move = context;
+    return move->size < FILE_BYTES ? copy_row(move, row) : SJ_EEXIST;
+}
+
 /* Fills the file. Blocks beyond FILE_BYTES are left for the next file. */
 static sj_status copy_blocks(block_move *move)
 {
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(
+    const sj_status status = sj_sql_each(
         move->database,
         "SELECT block_id, data FROM streams JOIN blocks USING (stream_id) WHERE session_id = ?1"
         " AND storage = 'inline' AND length(data) > 0 ORDER BY stream_id, first_event",
-        -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, move->session_id);
-        while (status == SJ_OK && move->size < FILE_BYTES &&
-               (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = copy_row(move, row);
-        }
-    }
-    if (status == SJ_OK && result != SQLITE_DONE && result != SQLITE_ROW) {
-        status = fail_sql(move->database, move->error);
-    }
-    sqlite3_finalize(row);
-    return status;
+        SJ_SQL_INTS(move->session_id), copy_next_row, move, move->error);
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 /* Makes some rows refer to the file. */
@@ -373,37 +367,24 @@ static sj_status return_row(sqlite3 *database, sj_block_files *files, int64_t bl
     return status;
 }
 
-/* Writes the ids of the first blocks of a session that are in files. */
-static sj_status next_moved(sqlite3 *database, int64_t session_id, int64_t *ids, size_t *count,
-                            sj_error *error)
-{
-    sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(database,
-                                    "SELECT block_id FROM streams JOIN blocks USING (stream_id)"
-                                    " WHERE session_id = ?1 AND storage <> 'inline'"
-                                    " ORDER BY stream_id, first_event LIMIT ?2",
-                                    -1, &row, NULL);
-    *count = 0;
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        sqlite3_bind_int64(row, 2, SJ_BLOCKS_A_SLICE);
-        while ((result = sqlite3_step(row)) == SQLITE_ROW && *count < SJ_BLOCKS_A_SLICE) {
-            ids[(*count)++] = sqlite3_column_int64(row, 0);
-        }
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail_sql(database, error);
-}
-
+/* Returns the first blocks of a session that are in files to the database. Sets `*count` to their
+ * number. */
 static sj_status return_slice(sqlite3 *database, sj_block_files *files, int64_t session_id,
                               size_t *count, sj_blocks_moved *moved, sj_error *error)
 {
-    int64_t ids[SJ_BLOCKS_A_SLICE];
+    sj_sql_numbers ids = {0};
     SJ_TRY(begin(database, error));
-    sj_status status = next_moved(database, session_id, ids, count, error);
-    for (size_t i = 0; i < *count && status == SJ_OK; i++) {
-        status = return_row(database, files, ids[i], moved, error);
+    sj_status status =
+        sj_sql_list_numbers(database,
+                            "SELECT block_id FROM streams JOIN blocks USING (stream_id)"
+                            " WHERE session_id = ?1 AND storage <> 'inline'"
+                            " ORDER BY stream_id, first_event LIMIT ?2",
+                            SJ_SQL_INTS(session_id, SJ_BLOCKS_A_SLICE), &ids, error);
+    for (size_t i = 0; i < ids.count && status == SJ_OK; i++) {
+        status = return_row(database, files, ids.values[i], moved, error);
     }
+    *count = ids.count;
+    free(ids.values);
     return end(database, status, error);
 }
 

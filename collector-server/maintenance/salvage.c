@@ -5,6 +5,7 @@
 #include "collector-server/maintenance/salvage_rows.h"
 #include "collector-server/maintenance/salvage_source.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/progress.h"
 
@@ -75,32 +76,29 @@ static bool has_definition(const salvage_run *run, const char *table)
     return is_same;
 }
 
+typedef struct table_list {
+    sj_salvaged *salvaged;
+    size_t capacity;
+} table_list;
+
+static sj_status add_table(void *context, sqlite3_stmt *row)
+{
+    table_list *list = context;
+    sj_salvaged *salvaged = list->salvaged;
+    SJ_TRY(sj_array_reserve(&salvaged->tables, &list->capacity, salvaged->count, 1,
+                            sizeof(*salvaged->tables)));
+    snprintf(salvaged->tables[salvaged->count++].name, SJ_SALVAGED_NAME_BYTES, "%s",
+             sqlite3_column_text(row, 0));
+    return SJ_OK;
+}
+
 static sj_status list_tables(const salvage_run *run)
 {
-    sj_salvaged *salvaged = run->salvaged;
-    size_t capacity = 0;
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(run->target,
-                           "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE"
-                           " 'sqlite~_%' ESCAPE '~' ORDER BY name <> 'profiles', name",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return fail_sql(run->target, "list tables", run->error);
-    }
-    sj_status status = SJ_OK;
-    int step = SQLITE_DONE;
-    while (status == SJ_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
-        status = sj_array_reserve(&salvaged->tables, &capacity, salvaged->count, 1,
-                                  sizeof(*salvaged->tables));
-        if (status == SJ_OK) {
-            snprintf(salvaged->tables[salvaged->count++].name, SJ_SALVAGED_NAME_BYTES, "%s",
-                     sqlite3_column_text(row, 0));
-        }
-    }
-    sqlite3_finalize(row);
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        return fail_sql(run->target, "list tables", run->error);
-    }
-    return status == SJ_OK ? SJ_OK : fail_memory(run->error);
+    table_list list = {.salvaged = run->salvaged};
+    return sj_sql_each(run->target,
+                       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE"
+                       " 'sqlite~_%' ESCAPE '~' ORDER BY name <> 'profiles', name",
+                       (sj_sql_binds){0}, add_table, &list, run->error);
 }
 
 /* Finds the sessions whose sums came from the device, after the table `profiles` was salvaged. */
@@ -170,32 +168,6 @@ static sj_status fill_part(salvage_run *run, const char *from, const char *to, c
                : fail_sql(run->target, "write the rows", run->error);
 }
 
-static sj_status list_sessions(sqlite3 *database, int64_t **ids, size_t *count, sj_error *error)
-{
-    sqlite3_stmt *row = NULL;
-    size_t capacity = 0;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT session_id FROM sessions AS s WHERE state <> 'removing' AND NOT"
-                           " EXISTS (SELECT 1 FROM profiles AS p WHERE p.session_id ="
-                           " s.session_id)",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return fail_sql(database, "list sessions", error);
-    }
-    sj_status status = SJ_OK;
-    int step = SQLITE_DONE;
-    while (status == SJ_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
-        status = sj_array_reserve(ids, &capacity, *count, 1, sizeof(**ids));
-        if (status == SJ_OK) {
-            (*ids)[(*count)++] = sqlite3_column_int64(row, 0);
-        }
-    }
-    sqlite3_finalize(row);
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        return fail_sql(database, "list sessions", error);
-    }
-    return status == SJ_OK ? SJ_OK : fail_memory(error);
-}
-
 /* Records that the sums of a session cannot be computed, and why. `verify` and queries report
  * it. */
 static sj_status set_apart(sqlite3 *database, int64_t session_id, const char *why, sj_error *error)
@@ -235,19 +207,22 @@ static sj_status rebuild_session(sj_store *store, sqlite3 *database, int64_t ses
 static sj_status rebuild_sums(sj_store *store, const char *part, sj_error *error)
 {
     sqlite3 *database = NULL;
-    int64_t *ids = NULL;
-    size_t count = 0;
+    sj_sql_numbers ids = {0};
     sj_status status = sj_database_open(part, SJ_DATABASE_WRITE, &database, error);
     if (status == SJ_OK) {
-        status = list_sessions(database, &ids, &count, error);
+        status = sj_sql_list_numbers(
+            database,
+            "SELECT session_id FROM sessions AS s WHERE state <> 'removing' AND NOT"
+            " EXISTS (SELECT 1 FROM profiles AS p WHERE p.session_id = s.session_id)",
+            (sj_sql_binds){0}, &ids, error);
     }
-    const sj_progress_work work = sj_progress_begin_list(count);
-    for (size_t i = 0; i < count && status == SJ_OK; ++i) {
-        status = rebuild_session(store, database, ids[i], error);
+    const sj_progress_work work = sj_progress_begin_list(ids.count);
+    for (size_t i = 0; i < ids.count && status == SJ_OK; ++i) {
+        status = rebuild_session(store, database, ids.values[i], error);
         sj_progress_step(work);
     }
     sj_progress_end(work);
-    free(ids);
+    free(ids.values);
     sqlite3_close(database);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "collector-server/maintenance/salvage_repair.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "schema/queries/maintenance/salvage_repair.h"
 
 #include <string.h>
@@ -81,11 +82,20 @@ static sj_status run_steps(sqlite3 *database, const sj_salvaged *salvaged, sj_er
 }
 
 /* Sets the invalid references of one foreign key to NULL, or drops their rows. */
-static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3_stmt *key,
-                            int *changes, sj_error *error)
+typedef struct table_repair {
+    sqlite3 *database;
+    sj_salvaged_table *table;
+    int *changes;
+    sj_error *error;
+} table_repair;
+
+static sj_status repair_key(void *context, sqlite3_stmt *key)
 {
+    const table_repair *repair = context;
+    sj_salvaged_table *table = repair->table;
     const char *column = (const char *)sqlite3_column_text(key, 0);
     const bool may_be_empty = sqlite3_column_int(key, 3) != 0;
+    int changed = 0;
     char *start = may_be_empty
                       ? sqlite3_mprintf("UPDATE \"%w\" AS t SET \"%w\" = NULL", table->name, column)
                       : sqlite3_mprintf("DELETE FROM \"%w\" AS t", table->name);
@@ -95,13 +105,12 @@ static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3
                                       " \"%w\" AS p WHERE p.\"%w\" = t.\"%w\")",
                                       start, column, sqlite3_column_text(key, 1),
                                       sqlite3_column_text(key, 2), column);
-    sj_status status = sj_fail(error, SJ_ENOMEM, "no memory to repair references");
-    if (sql != NULL) {
-        status = run(database, sql, changes, error);
-    }
+    const sj_status status =
+        sql != NULL ? run(repair->database, sql, &changed, repair->error) : SJ_ENOMEM;
     if (status == SJ_OK && !may_be_empty) {
-        table->dropped += *changes;
+        table->dropped += changed;
     }
+    *repair->changes += changed;
     sqlite3_free(start);
     sqlite3_free(sql);
     return status;
@@ -111,20 +120,10 @@ static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3
 static sj_status repair_table(sqlite3 *database, sj_salvaged_table *table, int *changes,
                               sj_error *error)
 {
-    sqlite3_stmt *key = NULL;
-    if (sqlite3_prepare_v2(database, sj_salvage_repair_keys_sql, -1, &key, NULL) != SQLITE_OK) {
-        return fail_sql(database, error);
-    }
-    sqlite3_bind_text(key, 1, table->name, -1, SQLITE_STATIC);
-    sj_status status = SJ_OK;
-    int step = SQLITE_DONE;
-    while (status == SJ_OK && (step = sqlite3_step(key)) == SQLITE_ROW) {
-        int changed = 0;
-        status = repair_key(database, table, key, &changed, error);
-        *changes += changed;
-    }
-    sqlite3_finalize(key);
-    return status == SJ_OK && step != SQLITE_DONE ? fail_sql(database, error) : status;
+    table_repair repair = {
+        .database = database, .table = table, .changes = changes, .error = error};
+    return sj_sql_each(database, sj_salvage_repair_keys_sql, SJ_SQL_TEXT(table->name), repair_key,
+                       &repair, error);
 }
 
 sj_status sj_salvage_repair(sqlite3 *database, sj_salvaged *salvaged, sj_error *error)

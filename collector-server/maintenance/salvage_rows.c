@@ -18,6 +18,7 @@
 
 #include "collector-server/maintenance/value_order.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -223,48 +224,53 @@ static sj_status dup_key(const table_reader *reader, sqlite3_stmt *scan, row_key
     return SJ_OK;
 }
 
+typedef struct range_scan {
+    table_reader *reader;
+    row_key last; /* key of the last row that was saved */
+    bool backwards;
+    sj_status status;
+} range_scan;
+
+static int read_row(void *context, sqlite3_stmt *row)
+{
+    range_scan *scan = context;
+    if (!follows(row, &scan->last, scan->backwards)) {
+        scan->reader->has_wrong_order = true;
+        return SQLITE_CORRUPT;
+    }
+    scan->status = save_row(scan->reader, row);
+    if (scan->status == SJ_OK) {
+        scan->status = dup_key(scan->reader, row, &scan->last);
+    }
+    return scan->status == SJ_OK ? SQLITE_OK : SQLITE_ABORT;
+}
+
 /* Saves the rows of a range until one cannot be read. Sets `*is_read` to true if all were read.
  * Otherwise, the range becomes the part that was not read. */
 static sj_status read_range(table_reader *reader, key_range *range, bool backwards, bool *is_read)
 {
-    sqlite3_stmt *scan = find_scan(reader, range, backwards);
-    row_key last = {0};
-    sj_status status = SJ_OK;
+    range_scan scan = {.reader = reader, .backwards = backwards};
+    sqlite3_stmt *statement = find_scan(reader, range, backwards);
     *is_read = false;
-    if (scan == NULL) {
+    if (statement == NULL) {
         reader->failures++;
         return is_damage(sqlite3_errcode(reader->source)) ? SJ_OK
                                                           : fail_sql(reader, reader->source);
     }
-    bind_limits(scan, range);
-    int result;
-    while ((result = sqlite3_step(scan)) == SQLITE_ROW) {
-        if (!follows(scan, &last, backwards)) {
-            reader->has_wrong_order = true;
-            result = SQLITE_CORRUPT;
-            break;
-        }
-        status = save_row(reader, scan);
-        if (status == SJ_OK) {
-            status = dup_key(reader, scan, &last);
-        }
-        if (status != SJ_OK) {
-            break;
-        }
+    bind_limits(statement, range);
+    const int result = sj_sql_scan(statement, read_row, &scan);
+    if (scan.status == SJ_OK && result != SQLITE_OK && !is_damage(result)) {
+        scan.status = fail_sql(reader, reader->source);
     }
-    if (status == SJ_OK && result != SQLITE_DONE && !is_damage(result)) {
-        status = fail_sql(reader, reader->source);
-    }
-    sqlite3_reset(scan);
-    sqlite3_clear_bindings(scan);
-    *is_read = result == SQLITE_DONE;
+    sqlite3_clear_bindings(statement);
+    *is_read = result == SQLITE_OK;
     reader->failures += *is_read ? 0 : 1;
     row_key *limit = backwards ? &range->high : &range->low;
-    if (last.count != 0) {
+    if (scan.last.count != 0) {
         free_key(limit);
-        *limit = last;
+        *limit = scan.last;
     }
-    return status;
+    return scan.status;
 }
 
 /* Appends a range to the queue, which owns it then. */
@@ -396,34 +402,41 @@ static sj_status halve(table_reader *reader, const key_range *range, const range
 }
 
 /* Reads the number of rows, and the least and greatest first key, from an index of the table. */
-static void count_by_index(table_reader *reader)
+typedef struct index_binds {
+    const char *table;
+    int64_t has_rowid;
+} index_binds;
+
+static sj_status try_index(void *context, sqlite3_stmt *index)
 {
-    sqlite3_stmt *indexes = NULL;
+    table_reader *reader = context;
+    sqlite3_stmt *row = NULL;
+    char *sql = sqlite3_mprintf("SELECT count(*), min(%s), max(%s) FROM \"%w\" INDEXED BY"
+                                " \"%w\"",
+                                reader->keys[0], reader->keys[0], reader->rows->name,
+                                sqlite3_column_text(index, 0));
+    if (sql != NULL && sqlite3_prepare_v2(reader->source, sql, -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        reader->there = sqlite3_column_int64(row, 0);
+        reader->least = sqlite3_column_int64(row, 1);
+        reader->most = sqlite3_column_int64(row, 2);
+    }
+    sqlite3_finalize(row);
+    sqlite3_free(sql);
+    return reader->there < 0 ? SJ_OK : SJ_EEXIST;
+}
+
+static sj_status count_by_index(table_reader *reader)
+{
+    static const sj_sql_field fields[] = {{SJ_BIND_TEXT, offsetof(index_binds, table)},
+                                          {SJ_BIND_INT, offsetof(index_binds, has_rowid)}};
+    const index_binds values = {.table = reader->rows->name, .has_rowid = reader->has_rowid};
     reader->there = -1;
-    if (sqlite3_prepare_v2(reader->target,
-                           "SELECT name FROM pragma_index_list(?1) WHERE partial = 0"
-                           " AND (?2 OR origin <> 'pk')",
-                           -1, &indexes, NULL) != SQLITE_OK) {
-        return;
-    }
-    sqlite3_bind_text(indexes, 1, reader->rows->name, -1, SQLITE_STATIC);
-    sqlite3_bind_int(indexes, 2, reader->has_rowid);
-    while (reader->there < 0 && sqlite3_step(indexes) == SQLITE_ROW) {
-        sqlite3_stmt *row = NULL;
-        char *sql = sqlite3_mprintf("SELECT count(*), min(%s), max(%s) FROM \"%w\" INDEXED BY"
-                                    " \"%w\"",
-                                    reader->keys[0], reader->keys[0], reader->rows->name,
-                                    sqlite3_column_text(indexes, 0));
-        if (sql != NULL && sqlite3_prepare_v2(reader->source, sql, -1, &row, NULL) == SQLITE_OK &&
-            sqlite3_step(row) == SQLITE_ROW) {
-            reader->there = sqlite3_column_int64(row, 0);
-            reader->least = sqlite3_column_int64(row, 1);
-            reader->most = sqlite3_column_int64(row, 2);
-        }
-        sqlite3_finalize(row);
-        sqlite3_free(sql);
-    }
-    sqlite3_finalize(indexes);
+    const sj_status status = sj_sql_each(
+        reader->target,
+        "SELECT name FROM pragma_index_list(?1) WHERE partial = 0 AND (?2 OR origin <> 'pk')",
+        (sj_sql_binds){fields, 2, &values}, try_index, reader, reader->error);
+    return status == SJ_EEXIST ? SJ_OK : status;
 }
 
 /* Gives a range the limits that it lacks, so that it can be halved. */
@@ -503,28 +516,29 @@ static char *text_of(sqlite3 *database, const char *sql, const char *table)
     return text;
 }
 
+static sj_status add_key(void *context, sqlite3_stmt *row)
+{
+    table_reader *reader = context;
+    if (reader->key_count == MOST_KEYS || reader->has_rowid) {
+        return SJ_EEXIST;
+    }
+    reader->has_rowid = sqlite3_column_int(row, 0) == 0;
+    reader->keys[reader->key_count++] =
+        reader->has_rowid ? sqlite3_mprintf("rowid")
+                          : sqlite3_mprintf("\"%w\"", sqlite3_column_text(row, 1));
+    return SJ_OK;
+}
+
 static sj_status describe_keys(table_reader *reader)
 {
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(reader->target,
-                           "SELECT t.wr, c.name FROM pragma_table_list(?1) AS t JOIN"
-                           " pragma_table_info(?1) AS c ON c.pk > 0 OR NOT t.wr"
-                           " WHERE t.schema = 'main' ORDER BY c.pk",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return fail_sql(reader, reader->target);
-    }
-    sqlite3_bind_text(row, 1, reader->rows->name, -1, SQLITE_STATIC);
-    int step = SQLITE_ROW;
-    while (reader->key_count < MOST_KEYS && !reader->has_rowid &&
-           (step = sqlite3_step(row)) == SQLITE_ROW) {
-        reader->has_rowid = sqlite3_column_int(row, 0) == 0;
-        reader->keys[reader->key_count++] =
-            reader->has_rowid ? sqlite3_mprintf("rowid")
-                              : sqlite3_mprintf("\"%w\"", sqlite3_column_text(row, 1));
-    }
-    sqlite3_finalize(row);
-    if (step != SQLITE_ROW && step != SQLITE_DONE) {
-        return fail_sql(reader, reader->target);
+    const sj_status status =
+        sj_sql_each(reader->target,
+                    "SELECT t.wr, c.name FROM pragma_table_list(?1) AS t JOIN"
+                    " pragma_table_info(?1) AS c ON c.pk > 0 OR NOT t.wr"
+                    " WHERE t.schema = 'main' ORDER BY c.pk",
+                    SJ_SQL_TEXT(reader->rows->name), add_key, reader, reader->error);
+    if (status != SJ_OK && status != SJ_EEXIST) {
+        return status;
     }
     return reader->key_count != 0 && reader->keys[reader->key_count - 1] != NULL
                ? SJ_OK
@@ -582,7 +596,9 @@ sj_status sj_salvage_rows(sqlite3 *source, sqlite3 *target, const char *conditio
         status = describe_columns(&reader);
     }
     if (status == SJ_OK) {
-        count_by_index(&reader);
+        status = count_by_index(&reader);
+    }
+    if (status == SJ_OK) {
         status = read_table(&reader);
     }
     if (status == SJ_OK) {

@@ -121,45 +121,39 @@ static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, con
 }
 
 /* Adds conditions to `sql` that are true if a column has numbers out of range: beyond 62 bits. If
- * `is_sum` (counts and self times), numbers must also not be negative, and their sum must fit in 62
+ * it has counts or self times, numbers must also not be negative, and their sum must fit in 62
  * bits. */
-static void add_column(sqlite3_str *sql, const char *column, bool is_sum)
+static sj_status add_column(void *sql, sqlite3_stmt *row)
 {
+    const char *column = (const char *)sqlite3_column_text(row, 0);
     sqlite3_str_appendf(sql, " OR max(\"%w\") > 1 << 62 OR min(\"%w\") < -(1 << 62)", column,
                         column);
-    if (is_sum) {
+    if (sqlite3_column_int(row, 1) != 0) {
         sqlite3_str_appendf(sql, " OR min(\"%w\") < 0 OR total(\"%w\") > 1 << 62", column, column);
     }
+    return SJ_OK;
 }
 
 static sj_status check_numbers(sqlite3 *database, int64_t session_id, const char *table,
                                sj_error *error)
 {
-    sqlite3_stmt *columns = NULL;
-    if (sqlite3_prepare_v2(
-            database,
-            "SELECT name, name IN ('calls', 'events', 'self_ns') FROM"
-            " pragma_table_info(?1) WHERE type = 'INTEGER' AND name NOT LIKE '%\\_id'"
-            " ESCAPE '\\' AND name <> 'flags' ORDER BY cid",
-            -1, &columns, NULL) != SQLITE_OK) {
-        return fail_sql(database, error);
-    }
-    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
     sqlite3_str *sql = sqlite3_str_new(database);
     sqlite3_str_appendall(sql, "SELECT 1 FROM (SELECT 0");
-    while (sqlite3_step(columns) == SQLITE_ROW) {
-        add_column(sql, (const char *)sqlite3_column_text(columns, 0),
-                   sqlite3_column_int(columns, 1) != 0);
-    }
-    sqlite3_finalize(columns);
+    const sj_status listed =
+        sj_sql_each(database,
+                    "SELECT name, name IN ('calls', 'events', 'self_ns') FROM"
+                    " pragma_table_info(?1) WHERE type = 'INTEGER' AND name NOT LIKE '%\\_id'"
+                    " ESCAPE '\\' AND name <> 'flags' ORDER BY cid",
+                    SJ_SQL_TEXT(table), add_column, sql, error);
     sqlite3_str_appendf(sql, " AS is_bad FROM source.\"%w\" WHERE %s) WHERE is_bad", table,
                         strcmp(table, "timeline") == 0
                             ? "stream_id IN (SELECT stream_id FROM source.streams WHERE session_id"
                               " = ?1)"
                             : "session_id = ?1");
     char *text = sqlite3_str_finish(sql);
-    if (text == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "no memory to check a session");
+    if (listed != SJ_OK || text == NULL) {
+        sqlite3_free(text);
+        return listed != SJ_OK ? listed : sj_fail(error, SJ_ENOMEM, "no memory to check a session");
     }
     char *what = sqlite3_mprintf("numbers of its %s are out of range", table);
     const sj_status status =

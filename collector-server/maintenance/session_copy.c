@@ -243,16 +243,25 @@ static sj_status copy_all(sj_copy_job *copy)
     return sj_session_join_end(copy);
 }
 
-static sj_status check_name(const sj_copy_job *copy, sqlite3_stmt *tables, const char *name)
+/* Fails if a row of PRAGMA table_list has the name of a table of the schema, but is not a table. */
+static sj_status check_name(void *context, sqlite3_stmt *row)
 {
-    sqlite3_bind_text(tables, 1, name, -1, SQLITE_TRANSIENT);
-    const int step = sqlite3_step(tables);
-    sqlite3_reset(tables);
-    return step == SQLITE_DONE ? SJ_OK
-           : step == SQLITE_ROW
+    const sj_copy_job *copy = context;
+    const char *name = (const char *)sqlite3_column_text(row, 1);
+    const char *type = (const char *)sqlite3_column_text(row, 2);
+    int64_t is_known;
+    if (type != NULL && strcmp(type, "table") == 0) {
+        return SJ_OK;
+    }
+    const sj_status status = sj_sql_number(
+        copy->target,
+        "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE",
+        SJ_SQL_TEXT(name), &is_known, copy->error);
+    return status == SJ_ENOTFOUND ? SJ_OK
+           : status == SJ_OK
                ? sj_fail(copy->error, SJ_EINVAL,
                          "the file was not written by Sojourn: its \"%s\" is not a table", name)
-               : sj_copy_fail(copy, "checking");
+               : status;
 }
 
 /* Checks that all names are tables. Another object can run for ever, with the target locked, such
@@ -260,30 +269,8 @@ static sj_status check_name(const sj_copy_job *copy, sqlite3_stmt *tables, const
  * the file can replace. */
 static sj_status check_attached(const sj_copy_job *copy)
 {
-    sqlite3_stmt *found = NULL;
-    sqlite3_stmt *tables = NULL;
-    sj_status status = SJ_OK;
-    if (sqlite3_prepare_v2(copy->target, "PRAGMA source.table_list", -1, &found, NULL) !=
-            SQLITE_OK ||
-        sqlite3_prepare_v2(copy->target,
-                           "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND"
-                           " name = ?1 COLLATE NOCASE",
-                           -1, &tables, NULL) != SQLITE_OK) {
-        status = sj_copy_fail(copy, "checking");
-    }
-    int step = SQLITE_DONE;
-    while (status == SJ_OK && (step = sqlite3_step(found)) == SQLITE_ROW) {
-        const char *type = (const char *)sqlite3_column_text(found, 2);
-        if (type == NULL || strcmp(type, "table") != 0) {
-            status = check_name(copy, tables, (const char *)sqlite3_column_text(found, 1));
-        }
-    }
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        status = sj_copy_fail(copy, "checking");
-    }
-    sqlite3_finalize(found);
-    sqlite3_finalize(tables);
-    return status;
+    return sj_sql_each(copy->target, "PRAGMA source.table_list", (sj_sql_binds){0}, check_name,
+                       (void *)(uintptr_t)copy, copy->error);
 }
 
 /* Checks all rows of the session before the target is locked, so that other connections do not wait
@@ -408,17 +395,4 @@ sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *
     sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
     *copied = (sj_copied_session){.session_id = copy.to, .is_joined = copy.is_join};
     return status;
-}
-
-uint64_t sj_session_copy_count(sqlite3 *source)
-{
-    sqlite3_stmt *row = NULL;
-    uint64_t count = 0;
-    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
-                           &row, NULL) == SQLITE_OK &&
-        sqlite3_step(row) == SQLITE_ROW) {
-        count = (uint64_t)sqlite3_column_int64(row, 0);
-    }
-    sqlite3_finalize(row);
-    return count;
 }

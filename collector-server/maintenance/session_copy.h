@@ -34,8 +34,4 @@ SJ_MUST_CHECK sj_status sj_session_copy(const char *source_path, int64_t session
 SJ_MUST_CHECK sj_status sj_session_copy_check(const char *source_path, sqlite3 *target,
                                               sj_error *error);
 
-/* Returns the number of sessions that can be copied: those that are not being removed. 0: the
- * database cannot be read. */
-uint64_t sj_session_copy_count(sqlite3 *source);
-
 #endif

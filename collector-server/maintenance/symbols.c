@@ -3,6 +3,7 @@
 #include "agent/objfile/demangle.h"
 #include "agent/objfile/symbol_file.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "collector-server/store/store.h"
 #include "collector-server/store/stored_text.h"
 
@@ -115,31 +116,38 @@ static sj_status prepare(symbol_run *run)
     return SJ_OK;
 }
 
+typedef struct module_work {
+    symbol_run *run;
+    sj_symbol_file *file;
+    bool has_module;
+} module_work;
+
+static sj_status add_to_module(void *context, sqlite3_stmt *row)
+{
+    module_work *work = context;
+    symbol_run *run = work->run;
+    const sj_symbol_visitor visitor = {
+        .context = run, .symbol = add_symbol, .line = add_line, .inlined = add_inlined};
+    run->module_id = sqlite3_column_int64(row, 0);
+    run->module_path = (const char *)sqlite3_column_text(row, 1);
+    run->function = 0;
+    work->has_module = true;
+    return sj_symbol_file_read(work->file, &visitor);
+}
+
 /* Adds the symbols to every module with the build-id, because planners of several versions may have
  * listed its functions. */
 static sj_status add_to_modules(symbol_run *run, sj_symbol_file *file)
 {
-    const sj_symbol_visitor visitor = {
-        .context = run, .symbol = add_symbol, .line = add_line, .inlined = add_inlined};
-    sqlite3_stmt *modules = NULL;
-    size_t size;
-    const uint8_t *build_id = sj_symbol_file_build_id(file, &size);
-    if (sqlite3_prepare_v2(run->database, "SELECT module_id, path FROM modules WHERE build_id = ?1",
-                           -1, &modules, NULL) != SQLITE_OK) {
-        return fail_sql(run);
-    }
-    sqlite3_bind_blob(modules, 1, build_id, (int)size, SQLITE_STATIC);
-    sj_status status = SJ_ENOTFOUND;
-    while ((status == SJ_OK || status == SJ_ENOTFOUND) && sqlite3_step(modules) == SQLITE_ROW) {
-        run->module_id = sqlite3_column_int64(modules, 0);
-        run->module_path = (const char *)sqlite3_column_text(modules, 1);
-        run->function = 0;
-        status = sj_symbol_file_read(file, &visitor);
-    }
-    sqlite3_finalize(modules);
-    return status == SJ_ENOTFOUND
-               ? sj_fail(run->error, SJ_ENOTFOUND, "no session loaded a module with this build-id")
-               : status;
+    static const sj_sql_field fields[] = {{SJ_BIND_BLOB, 0}};
+    module_work work = {.run = run, .file = file};
+    sj_slice build_id;
+    build_id.data = sj_symbol_file_build_id(file, &build_id.size);
+    SJ_TRY(sj_sql_each(run->database, "SELECT module_id, path FROM modules WHERE build_id = ?1",
+                       (sj_sql_binds){fields, 1, &build_id}, add_to_module, &work, run->error));
+    return work.has_module
+               ? SJ_OK
+               : sj_fail(run->error, SJ_ENOTFOUND, "no session loaded a module with this build-id");
 }
 
 static sj_status note_file(symbol_run *run, const sj_symbol_file *file, const char *path)

@@ -7,8 +7,10 @@
 #include "collector-server/query/scan_contents.h"
 #include "collector-server/query/scan_outline.h"
 #include "collector-server/query/scan_session.h"
+#include "collector-server/store/database.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/bisect.h"
 #include "schema/queries/query/block_scan.h"
 
@@ -291,6 +293,13 @@ static void add_long_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ti
     }
 }
 
+static int read_long_calls(void *context, sqlite3_stmt *row)
+{
+    sj_block_scan *scan = context;
+    add_long_calls(scan, sj_sql_blob(row, 0), (uint64_t)sqlite3_column_int64(row, 1));
+    return scan->long_overflow ? SQLITE_DONE : SQLITE_OK;
+}
+
 /* Finds the calls of the stream that ended in a later block, in blocks with a call of the wanted
  * duration. */
 static int find_long_calls(sj_block_scan *scan)
@@ -308,14 +317,7 @@ static int find_long_calls(sj_block_scan *scan)
     }
     sqlite3_bind_int64(scan->longest, 1, scan->stream_id);
     sqlite3_bind_int64(scan->longest, 2, clamp_ticks(scan->session.min_duration));
-    int result;
-    while ((result = sqlite3_step(scan->longest)) == SQLITE_ROW && !scan->long_overflow) {
-        const sj_slice list = {sqlite3_column_blob(scan->longest, 0),
-                               (size_t)sqlite3_column_bytes(scan->longest, 0)};
-        add_long_calls(scan, list, (uint64_t)sqlite3_column_int64(scan->longest, 1));
-    }
-    sqlite3_reset(scan->longest);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(scan->longest, read_long_calls, scan);
 }
 
 /* Adds the calls in a block's list of late exits to scan->outlasting_calls that began before the
@@ -339,6 +341,17 @@ static void add_outlasting_calls(sj_block_scan *scan, sj_slice list, uint64_t fi
     }
 }
 
+static int read_outlasting_calls(void *context, sqlite3_stmt *row)
+{
+    sj_block_scan *scan = context;
+    const sj_slice list = sj_sql_blob(row, 1);
+    scan->outlasted = (uint64_t)sqlite3_column_int64(row, 0);
+    if (list.data != NULL) {
+        add_outlasting_calls(scan, list, (uint64_t)sqlite3_column_int64(row, 2));
+    }
+    return scan->outlasting_overflow ? SQLITE_DONE : SQLITE_OK;
+}
+
 static int find_outlasting_calls(sj_block_scan *scan)
 {
     scan->outlasted = scan->outlasting_count = 0;
@@ -354,17 +367,7 @@ static int find_outlasting_calls(sj_block_scan *scan)
     }
     sqlite3_bind_int64(scan->outlasting, 1, scan->stream_id);
     sqlite3_bind_int64(scan->outlasting, 2, clamp_ticks(scan->session.first_end));
-    int result;
-    while ((result = sqlite3_step(scan->outlasting)) == SQLITE_ROW && !scan->outlasting_overflow) {
-        scan->outlasted = (uint64_t)sqlite3_column_int64(scan->outlasting, 0);
-        const sj_slice list = {sqlite3_column_blob(scan->outlasting, 1),
-                               (size_t)sqlite3_column_bytes(scan->outlasting, 1)};
-        if (list.data != NULL) {
-            add_outlasting_calls(scan, list, (uint64_t)sqlite3_column_int64(scan->outlasting, 2));
-        }
-    }
-    sqlite3_reset(scan->outlasting);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(scan->outlasting, read_outlasting_calls, scan);
 }
 
 /* Moves to the next stream, and sets in_stream if the stream may hold wanted calls. Returns
@@ -593,6 +596,10 @@ static int load_block(sj_block_scan *scan)
     }
     sj_slice bytes;
     sj_error why = {0};
+    const int result = sj_scan_contents_read(scan);
+    if (result != SQLITE_OK && !sj_database_is_damaged(result)) {
+        return result; /* a block is left out only if it is damaged */
+    }
     const sj_status status = sj_scan_contents_bytes(scan, &bytes, &why);
     if (status == SJ_ENOMEM) {
         return SQLITE_NOMEM;
@@ -687,7 +694,8 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         sqlite3_bind_int64(scan->stacks, 2, number);
         sj_block stack = {0};
         bool found = false;
-        if (sqlite3_step(scan->stacks) == SQLITE_ROW) {
+        const int result = sqlite3_step(scan->stacks);
+        if (result == SQLITE_ROW) {
             sj_slice bytes;
             found = sj_block_files_get_columns(scan->stack_files, scan->stacks, 0, 1, &bytes,
                                                NULL) == SJ_OK &&
@@ -695,7 +703,9 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         }
         sqlite3_reset(scan->stacks); /* the decoder holds its own copy */
         if (!found) {
-            return SQLITE_NOTFOUND;
+            return result == SQLITE_ROW || result == SQLITE_DONE || sj_database_is_damaged(result)
+                       ? SQLITE_NOTFOUND
+                       : result;
         }
         const uint32_t first = stack.header.stack_frames;
         if (depth >= first) {

@@ -1,5 +1,6 @@
 #include "collector-server/query/calls_longest.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "schema/queries/query/calls_longest.h"
 
@@ -38,33 +39,26 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
 };
 
 /* Reads the longest duration of each block that the filter may reach. */
+static int add_bound(void *context, sqlite3_stmt *row)
+{
+    sj_calls_longest *longest = context;
+    if (sj_array_reserve(&longest->bounds, &longest->bound_capacity, longest->bound_count, 1,
+                         sizeof(*longest->bounds)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    longest->bounds[longest->bound_count++] = sqlite3_column_int64(row, 0);
+    return SQLITE_OK;
+}
+
 static int read_bounds(sj_calls_longest *longest)
 {
     const sj_scan_filter *filter = longest->source.filter;
-    sqlite3_stmt *row = NULL;
-    int result =
-        sqlite3_prepare_v2(longest->source.database, sj_calls_longest_bounds_sql, -1, &row, NULL);
-    if (result != SQLITE_OK) {
-        return result;
-    }
-    sqlite3_bind_int64(row, 1, filter->first_session);
-    sqlite3_bind_int64(row, 2, filter->last_session);
-    sqlite3_bind_int64(row, 3, filter->first_stream);
-    sqlite3_bind_int64(row, 4, filter->last_stream);
-    sqlite3_bind_int(row, 5, filter->by_thread);
-    sqlite3_bind_int64(row, 6, filter->thread_id);
-    sqlite3_bind_int(row, 7, MAX_BOUNDS);
     longest->bound_count = 0;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        if (sj_array_reserve(&longest->bounds, &longest->bound_capacity, longest->bound_count, 1,
-                             sizeof(*longest->bounds)) != SJ_OK) {
-            result = SQLITE_NOMEM;
-            break;
-        }
-        longest->bounds[longest->bound_count++] = sqlite3_column_int64(row, 0);
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan_text(longest->source.database, sj_calls_longest_bounds_sql,
+                            SJ_SQL_INTS(filter->first_session, filter->last_session,
+                                        filter->first_stream, filter->last_stream,
+                                        filter->by_thread, filter->thread_id, MAX_BOUNDS),
+                            add_bound, longest);
 }
 
 static int64_t *row_at(const sj_calls_longest *longest, size_t row)

@@ -7,6 +7,7 @@
 #include "collector-server/query/compare_internal.h"
 
 #include "collector-server/query/typical.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 #include "schema/queries/query/compare_measure.h"
@@ -199,28 +200,39 @@ static sj_status add_window(sj_compare *compare, sqlite3_stmt *statement, size_t
     return SJ_OK;
 }
 
+/* A sample that is being measured. */
+typedef struct sample_measure {
+    sj_compare *compare;
+    size_t sample;
+    int side;
+    path_list paths;
+} sample_measure;
+
+static sj_status measure_window(void *context, sqlite3_stmt *row)
+{
+    const sample_measure *measure = context;
+    return add_window(measure->compare, row, measure->sample, measure->side);
+}
+
+static sj_status measure_path(void *context, sqlite3_stmt *row)
+{
+    sample_measure *measure = context;
+    return add_path(measure->compare, row, measure->sample, measure->side, &measure->paths);
+}
+
 static sj_status measure_sample(sj_compare *compare, sqlite3_stmt *statement, size_t sample,
                                 int side, bool windowed, sj_error *error)
 {
-    path_list list = {0};
-    int result = SQLITE_DONE;
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        status = windowed ? add_window(compare, statement, sample, side)
-                          : add_path(compare, statement, sample, side, &list);
-    }
-    for (size_t i = 0; i < list.count; ++i) {
-        const measured_path *path = &list.paths[i];
+    sample_measure measure = {.compare = compare, .sample = sample, .side = side};
+    const sj_status status =
+        sj_sql_each_row(statement, windowed ? measure_window : measure_path, &measure, error);
+    for (size_t i = 0; i < measure.paths.count; ++i) {
+        const measured_path *path = &measure.paths.paths[i];
         add_value(compare, path->row, sample, SJ_MEASURE_TYPICAL,
                   path->typical_ns > 0 ? fmin(path->typical_ns, path->self_ns) : path->self_ns);
     }
-    free(list.paths);
-    if (status != SJ_OK) {
-        return sj_fail(error, status, "no memory for the comparison");
-    }
-    return result == SQLITE_DONE ? SJ_OK
-                                 : sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
-                                           sqlite3_errmsg(sqlite3_db_handle(statement)));
+    free(measure.paths.paths);
+    return status;
 }
 
 static sj_status check_set(const sj_compare *compare, const sj_session_set *set, sj_error *error)
@@ -307,23 +319,30 @@ static void raise_error(sj_compare *compare, sqlite3_stmt *function, size_t samp
     }
 }
 
+/* A session whose estimated errors are read. */
+typedef struct error_reading {
+    sj_compare *compare;
+    size_t sample;
+    int side;
+} error_reading;
+
+static sj_status read_error(void *context, sqlite3_stmt *row)
+{
+    const error_reading *reading = context;
+    raise_error(reading->compare, row, reading->sample, reading->side);
+    return SJ_OK;
+}
+
 sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
 {
     static const char sql[] =
         "SELECT f.symbol_key, s.error_ns, s.calls, s.sampled_calls FROM function_stats AS s JOIN "
         "functions AS f USING (function_id) WHERE s.session_id = ?1 AND s.error_ns > 0";
     const size_t first = side == 0 ? 0 : compare->sets[0].count;
-    sqlite3_stmt *statement;
-    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
-    for (size_t i = 0; result == SQLITE_OK && i < compare->sets[side].count; ++i) {
-        sqlite3_bind_int64(statement, 1, compare->sets[side].samples[i].session_id);
-        while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-            raise_error(compare, statement, first + i, side);
-        }
-        result = result == SQLITE_DONE ? sqlite3_reset(statement) : result;
+    for (size_t i = 0; i < compare->sets[side].count; ++i) {
+        error_reading reading = {.compare = compare, .sample = first + i, .side = side};
+        SJ_TRY(sj_sql_each(database, sql, SJ_SQL_INTS(compare->sets[side].samples[i].session_id),
+                           read_error, &reading, error));
     }
-    sqlite3_finalize(statement);
-    return result == SQLITE_OK ? SJ_OK
-                               : sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
-                                         sqlite3_errmsg(database));
+    return SJ_OK;
 }

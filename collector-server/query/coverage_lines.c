@@ -1,5 +1,7 @@
 #include "collector-server/query/coverage_lines.h"
 
+#include "collector-server/store/sql.h"
+
 #include <string.h>
 
 /* The source file whose lines are being read. */
@@ -76,30 +78,36 @@ static sj_status pass_line(sqlite3_stmt *row, sj_lines_row_sink sink, void *cont
     return status;
 }
 
-static sj_status read_rows(sqlite3_stmt *row, bool by_line, sj_lines_row_sink sink, void *context)
+typedef struct line_reading {
+    file_lines file;
+    bool by_line;
+    sj_lines_row_sink sink;
+    void *context;
+} line_reading;
+
+static sj_status read_line(void *context, sqlite3_stmt *row)
 {
-    file_lines file = {0};
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(row, 0);
-        if (by_line) {
-            status = pass_line(row, sink, context);
-            continue;
-        }
-        if (file.name == NULL || strcmp(file.name, name) != 0) {
-            status = end_file(&file, sink, context);
-            status = status == SJ_OK ? begin_file(&file, name) : status;
-        }
-        if (status == SJ_OK) {
-            count_line(&file, sqlite3_column_int64(row, 1),
-                       sqlite3_column_type(row, 2) != SQLITE_NULL,
-                       sqlite3_column_int64(row, 2) != 0);
-        }
+    line_reading *reading = context;
+    file_lines *file = &reading->file;
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    if (reading->by_line) {
+        return pass_line(row, reading->sink, reading->context);
     }
-    const sj_status ended = end_file(&file, sink, context);
-    status = status == SJ_OK ? ended : status;
-    return status == SJ_OK && result != SQLITE_DONE ? SJ_EIO : status;
+    if (file->name == NULL || strcmp(file->name, name) != 0) {
+        SJ_TRY(end_file(file, reading->sink, reading->context));
+        SJ_TRY(begin_file(file, name));
+    }
+    count_line(file, sqlite3_column_int64(row, 1), sqlite3_column_type(row, 2) != SQLITE_NULL,
+               sqlite3_column_int64(row, 2) != 0);
+    return SJ_OK;
+}
+
+static sj_status read_rows(sqlite3 *database, const char *sql, sj_sql_binds binds,
+                           line_reading *reading, sj_error *error)
+{
+    const sj_status status = sj_sql_each(database, sql, binds, read_line, reading, error);
+    const sj_status ended = end_file(&reading->file, reading->sink, reading->context);
+    return status == SJ_OK ? ended : status;
 }
 
 /* Returns the session ids of a set as a JSON array, to be freed with sqlite3_free. Returns NULL if
@@ -121,7 +129,7 @@ sj_status sj_coverage_lines_read(sqlite3 *database, const sj_session_set *set, b
     static const char sql[] =
         "SELECT file, line, max(entered) FROM source_lines WHERE session_id IN "
         "(SELECT value FROM json_each(?1)) GROUP BY file, line ORDER BY file, line";
-    sqlite3_stmt *row = NULL;
+    line_reading reading = {.by_line = by_line, .sink = sink, .context = context};
     for (size_t i = 0; i < set->count; i++) {
         if (set->samples[i].windowed) {
             return sj_fail(error, SJ_EINVAL,
@@ -132,15 +140,7 @@ sj_status sj_coverage_lines_read(sqlite3 *database, const sj_session_set *set, b
     if (list == NULL) {
         return SJ_ENOMEM;
     }
-    sj_status status = SJ_EIO;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_text(row, 1, list, -1, SQLITE_STATIC);
-        status = read_rows(row, by_line, sink, context);
-    }
-    if (status == SJ_EIO) {
-        (void)!sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
-    }
-    sqlite3_finalize(row);
+    const sj_status status = read_rows(database, sql, SJ_SQL_TEXT(list), &reading, error);
     sqlite3_free(list);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "collector-server/query/name_scope.h"
 #include "collector-server/query/session_set.h"
 #include "collector-server/query/table_function.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/hash_map.h"
 #include "schema/queries/query/coverage_table.h"
@@ -142,44 +143,49 @@ static bool owner_name(const char *name, char *owner, size_t capacity)
 }
 
 /* Adds the functions of one session to cover->functions. */
+/* Reads the functions of a session. Rows come module by module. */
+typedef struct function_reading {
+    coverage *cover;
+    sj_hash_map seen; /* functions of the current module */
+    int64_t module;
+} function_reading;
+
+static int add_function(void *context, sqlite3_stmt *row)
+{
+    function_reading *reading = context;
+    coverage *cover = reading->cover;
+    char owner[4096];
+    uint32_t place = 0;
+    uint32_t found = 0;
+    const uint64_t key = (uint64_t)sqlite3_column_int64(row, 1);
+    const char *technique = text_of(row, 5);
+    if (sqlite3_column_int64(row, 4) != reading->module) {
+        reading->module = sqlite3_column_int64(row, 4);
+        sj_hash_map_deinit(&reading->seen);
+        reading->seen = (sj_hash_map){0};
+    }
+    if (strcmp(technique, "part") == 0 ||
+        strcmp(text_of(row, 6), "an abstract or native method") == 0 ||
+        owner_name(text_of(row, 2), owner, sizeof(owner))) {
+        return SQLITE_OK;
+    }
+    if (place_in_module(&reading->seen, key, &place) != SJ_OK ||
+        find_function(cover, key, place, text_of(row, 2), text_of(row, 3), &found) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    const sj_hash_entry entry = {
+        .key = (uint64_t)sqlite3_column_int64(row, 0), .sub = 1, .first = found};
+    cover->functions[found].is_watched |= strcmp(technique, "none") != 0;
+    return sj_hash_map_put(&cover->by_id, &entry) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 static int add_functions(coverage *cover, int64_t session_id)
 {
-    sqlite3_stmt *row = NULL;
-    sj_hash_map seen = {0};
-    sj_status status = SJ_OK;
-    int64_t module = 0;
-    int result = sqlite3_prepare_v2(cover->database, sj_coverage_functions_sql, -1, &row, NULL);
-    sqlite3_bind_int64(row, 1, session_id);
-    while (result == SQLITE_OK && status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        char owner[4096];
-        uint32_t place = 0;
-        uint32_t found = 0;
-        const uint64_t key = (uint64_t)sqlite3_column_int64(row, 1);
-        const char *technique = text_of(row, 5);
-        if (sqlite3_column_int64(row, 4) != module) {
-            module = sqlite3_column_int64(row, 4);
-            sj_hash_map_deinit(&seen);
-            seen = (sj_hash_map){0};
-        }
-        if (strcmp(technique, "part") == 0 ||
-            strcmp(text_of(row, 6), "an abstract or native method") == 0 ||
-            owner_name(text_of(row, 2), owner, sizeof(owner))) {
-            continue;
-        }
-        status = place_in_module(&seen, key, &place);
-        if (status == SJ_OK) {
-            status = find_function(cover, key, place, text_of(row, 2), text_of(row, 3), &found);
-        }
-        if (status == SJ_OK) {
-            const sj_hash_entry entry = {
-                .key = (uint64_t)sqlite3_column_int64(row, 0), .sub = 1, .first = found};
-            cover->functions[found].is_watched |= strcmp(technique, "none") != 0;
-            status = sj_hash_map_put(&cover->by_id, &entry);
-        }
-    }
-    sj_hash_map_deinit(&seen);
-    sqlite3_finalize(row);
-    return status != SJ_OK ? SQLITE_NOMEM : result;
+    function_reading reading = {.cover = cover};
+    const int result = sj_sql_scan_text(cover->database, sj_coverage_functions_sql,
+                                        SJ_SQL_INTS(session_id), add_function, &reading);
+    sj_hash_map_deinit(&reading.seen);
+    return result;
 }
 
 /* Returns the owner's method for an inherited Objective-C method, NULL if there is none. */
@@ -198,6 +204,21 @@ static covered_function *find_owner(coverage *cover, const char *name)
 }
 
 /* Marks the functions that a sample entered, and adds their calls. */
+static int enter_function(void *context, sqlite3_stmt *row)
+{
+    coverage *cover = context;
+    const sj_hash_entry *known =
+        sj_hash_map_find(&cover->by_id, (uint64_t)sqlite3_column_int64(row, 0), 1);
+    covered_function *function =
+        known != NULL ? &cover->functions[known->first] : find_owner(cover, text_of(row, 2));
+    if (function != NULL) {
+        function->is_entered = true;
+        function->is_watched = true;
+        function->calls += sqlite3_column_int64(row, 1);
+    }
+    return SQLITE_OK;
+}
+
 static int enter_sample(coverage *cover, const sj_sample *sample)
 {
     static const char whole_sql[] =
@@ -207,28 +228,12 @@ static int enter_sample(coverage *cover, const sj_sample *sample)
     static const char window_sql[] =
         "SELECT x.function_id, x.calls, f.name FROM call_aggregate(?1, ?2, "
         "?3) AS x JOIN functions AS f USING (function_id)";
-    sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(cover->database, sample->windowed ? window_sql : whole_sql, -1,
-                                    &row, NULL);
-    sqlite3_bind_int64(row, 1, sample->session_id);
-    if (sample->windowed) {
-        sqlite3_bind_int64(row, 2, sample->from_ns);
-        sqlite3_bind_int64(row, 3, sample->to_ns);
-    }
-    while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        const sj_hash_entry *known =
-            sj_hash_map_find(&cover->by_id, (uint64_t)sqlite3_column_int64(row, 0), 1);
-        covered_function *function =
-            known != NULL ? &cover->functions[known->first] : find_owner(cover, text_of(row, 2));
-        if (function != NULL) {
-            function->is_entered = true;
-            function->is_watched = true;
-            function->calls += sqlite3_column_int64(row, 1);
-        }
-        result = SQLITE_OK;
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sample->windowed
+               ? sj_sql_scan_text(cover->database, window_sql,
+                                  SJ_SQL_INTS(sample->session_id, sample->from_ns, sample->to_ns),
+                                  enter_function, cover)
+               : sj_sql_scan_text(cover->database, whole_sql, SJ_SQL_INTS(sample->session_id),
+                                  enter_function, cover);
 }
 
 /* Marks the functions that a set entered, and no others. */
@@ -363,27 +368,35 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
     return SQLITE_OK;
 }
 
+typedef struct mark_grouping {
+    coverage *cover;
+    const char *sessions;
+    sj_error *error;
+} mark_grouping;
+
+static int add_mark(void *context, sqlite3_stmt *row)
+{
+    const mark_grouping *grouping = context;
+    const coverage *cover = grouping->cover;
+    const char *mark = text_of(row, 0);
+    for (size_t i = 0; i < cover->group_count; i++) {
+        if (strcmp(cover->groups[i].name, mark) == 0) {
+            return SQLITE_OK;
+        }
+    }
+    return group_mark(grouping->cover, grouping->sessions, mark, grouping->error);
+}
+
 static int group_marks(coverage *cover, const char *sessions, const sj_session_set *set,
                        sj_error *error)
 {
     static const char sql[] = "SELECT DISTINCT name FROM marks WHERE session_id = ?1 ORDER BY 1";
-    sqlite3_stmt *row = NULL;
-    sj_hash_map seen = {0};
-    int result = sqlite3_prepare_v2(cover->database, sql, -1, &row, NULL);
+    mark_grouping grouping = {.cover = cover, .sessions = sessions, .error = error};
+    int result = SQLITE_OK;
     for (size_t i = 0; result == SQLITE_OK && i < set->count; i++) {
-        sqlite3_reset(row);
-        sqlite3_bind_int64(row, 1, set->samples[i].session_id);
-        while (result == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
-            const char *mark = text_of(row, 0);
-            bool is_known = false;
-            for (size_t j = 0; j < cover->group_count && !is_known; j++) {
-                is_known = strcmp(cover->groups[j].name, mark) == 0;
-            }
-            result = is_known ? SQLITE_OK : group_mark(cover, sessions, mark, error);
-        }
+        result = sj_sql_scan_text(cover->database, sql, SJ_SQL_INTS(set->samples[i].session_id),
+                                  add_mark, &grouping);
     }
-    sj_hash_map_deinit(&seen);
-    sqlite3_finalize(row);
     return result;
 }
 

@@ -1,5 +1,7 @@
 #include "collector-server/query/json_rows.h"
 
+#include "collector-server/store/sql.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -159,32 +161,41 @@ static json_t *row_object(sqlite3_stmt *statement)
     return row;
 }
 
+typedef struct row_list {
+    json_t *rows;
+    size_t limit;
+    bool has_more;
+} row_list;
+
+static sj_status append_row(void *context, sqlite3_stmt *row)
+{
+    row_list *list = context;
+    if (json_array_size(list->rows) == list->limit) {
+        list->has_more = true;
+        return SJ_EEXIST;
+    }
+    return json_array_append_new(list->rows, row_object(row)) == 0 ? SJ_OK : SJ_ENOMEM;
+}
+
 sj_status sj_rows_read(sqlite3_stmt *statement, size_t limit, json_t **rows, bool *truncated,
                        sj_error *error)
 {
-    sj_status status = SJ_OK;
-    json_t *array = json_array();
-    int step = SQLITE_ROW;
-    bool more = false;
-    while (status == SJ_OK && !more && (step = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (json_array_size(array) == limit) {
-            more = true;
-        } else if (json_array_append_new(array, row_object(statement)) != 0) {
-            status = sj_fail(error, SJ_ENOMEM, "out of memory");
-        }
-    }
-    if (status == SJ_OK && !more && step != SQLITE_DONE) {
+    row_list list = {.rows = json_array(), .limit = limit};
+    sj_status status = sj_sql_each_row(statement, append_row, &list, NULL);
+    if (status == SJ_ENOMEM) {
+        sj_fail(error, status, "out of memory");
+    } else if (status != SJ_OK && status != SJ_EEXIST) {
         status = sql_failure(sqlite3_db_handle(statement), error);
     }
     sqlite3_finalize(statement);
-    if (status != SJ_OK) {
-        json_decref(array);
+    if (status != SJ_OK && status != SJ_EEXIST) {
+        json_decref(list.rows);
         return status;
     }
     if (truncated != NULL) {
-        *truncated = more;
+        *truncated = list.has_more;
     }
-    *rows = array;
+    *rows = list.rows;
     return SJ_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "collector-server/query/late_exits.h"
 
 #include "collector-server/store/deferred_exits.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -107,28 +108,37 @@ static int read_list(sj_late_exits *late)
     return SQLITE_ROW;
 }
 
-/* Calls `found` for the wanted calls in the list of the current row of `search`. Returns their
- * number. Both sequences are sorted. */
-static size_t match_list(sj_late_exits *late, const uint64_t *indexes, size_t count,
-                         sj_late_exit_found found, void *context)
+/* The calls whose exits are searched. */
+typedef struct exit_search {
+    sj_late_exits *late;
+    const uint64_t *indexes; /* sorted */
+    size_t count;
+    size_t left; /* number of calls whose exits were not found yet */
+    sj_late_exit_found found;
+    void *context;
+} exit_search;
+
+/* Calls `found` for the wanted calls in the list of a row, which is sorted, too. */
+static int match_list(void *context, sqlite3_stmt *row)
 {
+    exit_search *search = context;
     sj_deferred_exits_reader reader;
     sj_deferred_exit leave;
-    size_t matched = 0;
     size_t position = 0;
-    if (!open_list(late->search, &reader)) {
-        return 0;
+    ++search->late->lists_read;
+    if (!open_list(row, &reader)) {
+        return SQLITE_OK;
     }
-    while (position < count && sj_deferred_exits_next(&reader, &leave) == SJ_OK) {
-        while (position < count && indexes[position] < leave.call_index) {
+    while (position < search->count && sj_deferred_exits_next(&reader, &leave) == SJ_OK) {
+        while (position < search->count && search->indexes[position] < leave.call_index) {
             ++position;
         }
-        if (position < count && indexes[position] == leave.call_index) {
-            found(context, position, &leave);
-            ++matched;
+        if (position < search->count && search->indexes[position] == leave.call_index) {
+            search->found(search->context, position, &leave);
+            search->left -= search->left != 0;
         }
     }
-    return matched;
+    return search->left != 0 ? SQLITE_OK : SQLITE_DONE;
 }
 
 /* Searches the lists that may have one of the calls until all are found, without storing exits. */
@@ -139,15 +149,13 @@ static int search_lists(sj_late_exits *late, int64_t stream_id, const uint64_t *
     sqlite3_bind_int64(late->search, 2, (sqlite3_int64)indexes[count - 1]);
     sqlite3_bind_int64(late->search, 3, (sqlite3_int64)indexes[count - 1]);
     sqlite3_bind_int64(late->search, 4, (sqlite3_int64)indexes[0]);
-    size_t left = count;
-    int result = SQLITE_DONE;
-    while (left > 0 && (result = sqlite3_step(late->search)) == SQLITE_ROW) {
-        ++late->lists_read;
-        const size_t matched = match_list(late, indexes, count, found, context);
-        left -= matched < left ? matched : left;
-    }
-    sqlite3_reset(late->search);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+    exit_search search = {.late = late,
+                          .indexes = indexes,
+                          .count = count,
+                          .left = count,
+                          .found = found,
+                          .context = context};
+    return sj_sql_scan(late->search, match_list, &search);
 }
 
 int sj_late_exits_find(sj_late_exits *late, int64_t stream_id, const uint64_t *indexes,

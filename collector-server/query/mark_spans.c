@@ -1,5 +1,6 @@
 #include "collector-server/query/mark_spans.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 #include "schema/queries/query/mark_spans.h"
@@ -19,16 +20,17 @@ void sj_mark_spans_close(sj_mark_spans *marks)
     *marks = (sj_mark_spans){0};
 }
 
-static int add_span(sj_mark_spans *marks)
+static int add_span(void *context, sqlite3_stmt *row)
 {
+    sj_mark_spans *marks = context;
     if (sj_array_reserve(&marks->spans, &marks->capacity, marks->count, 1, sizeof(*marks->spans)) !=
         SJ_OK) {
         return SQLITE_NOMEM;
     }
-    const int64_t to_ns = sqlite3_column_int64(marks->read, 2);
+    const int64_t to_ns = sqlite3_column_int64(row, 2);
     const int64_t before = marks->count != 0 ? marks->spans[marks->count - 1].last_to_ns : to_ns;
-    marks->spans[marks->count++] = (sj_mark_span){.mark_id = sqlite3_column_int64(marks->read, 0),
-                                                  .from_ns = sqlite3_column_int64(marks->read, 1),
+    marks->spans[marks->count++] = (sj_mark_span){.mark_id = sqlite3_column_int64(row, 0),
+                                                  .from_ns = sqlite3_column_int64(row, 1),
                                                   .to_ns = to_ns,
                                                   .last_to_ns = to_ns > before ? to_ns : before};
     return SQLITE_OK;
@@ -41,14 +43,10 @@ int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
     }
     marks->count = 0;
     sqlite3_bind_int64(marks->read, 1, session_id);
-    int result = SQLITE_OK;
-    while (result == SQLITE_OK && (result = sqlite3_step(marks->read)) == SQLITE_ROW) {
-        result = add_span(marks);
-    }
-    sqlite3_reset(marks->read);
+    const int result = sj_sql_scan(marks->read, add_span, marks);
     marks->session_id = session_id;
-    marks->is_of_session = result == SQLITE_DONE;
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    marks->is_of_session = result == SQLITE_OK;
+    return result;
 }
 
 /* Returns the number of phases that begin at or before `ns`. */

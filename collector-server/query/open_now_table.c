@@ -13,6 +13,7 @@
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/query/table_function.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/stack_walk.h"
 
@@ -94,22 +95,22 @@ static open_row *add_row(open_now_cursor *cursor)
     return row;
 }
 
+static int add_ended(void *context, sqlite3_stmt *ended)
+{
+    open_row *row = add_row(context);
+    if (row == NULL) {
+        return SQLITE_NOMEM;
+    }
+    for (int i = 0; i < COLUMN_SESSION_ID; i++) {
+        row->columns[i] = sqlite3_column_int64(ended, i);
+    }
+    return SQLITE_OK;
+}
+
 static int load_ended(open_now_cursor *cursor)
 {
-    int result;
     sqlite3_bind_int64(cursor->ended, 1, cursor->session_id);
-    while ((result = sqlite3_step(cursor->ended)) == SQLITE_ROW) {
-        open_row *row = add_row(cursor);
-        if (row == NULL) {
-            result = SQLITE_NOMEM;
-            break;
-        }
-        for (int i = 0; i < COLUMN_SESSION_ID; i++) {
-            row->columns[i] = sqlite3_column_int64(cursor->ended, i);
-        }
-    }
-    sqlite3_reset(cursor->ended);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(cursor->ended, add_ended, cursor);
 }
 
 /* Adds a row for each frame, the outermost first. */
@@ -171,16 +172,16 @@ static int load_block(open_now_cursor *cursor)
     return result;
 }
 
-/* Decodes the current block of `blocks` and adds its open calls. */
-static int read_block(open_now_cursor *cursor)
+/* Decodes a block and adds its open calls. */
+static int read_block(void *context, sqlite3_stmt *row)
 {
+    open_now_cursor *cursor = context;
     sj_block_scan *scan = &cursor->scan;
     sj_slice bytes;
     sj_error error = {0};
-    scan->stream_id = sqlite3_column_int64(cursor->blocks, 0);
-    scan->block_id = sqlite3_column_int64(cursor->blocks, 1);
-    sj_status status =
-        sj_block_files_get_columns(scan->files, cursor->blocks, 2, 3, &bytes, &error);
+    scan->stream_id = sqlite3_column_int64(row, 0);
+    scan->block_id = sqlite3_column_int64(row, 1);
+    sj_status status = sj_block_files_get_columns(scan->files, row, 2, 3, &bytes, &error);
     if (status == SJ_OK) {
         status = sj_block_decode(scan->decoder, bytes, SJ_WANT_ALL, &scan->block);
     }
@@ -208,19 +209,12 @@ static int load_blocks(open_now_cursor *cursor)
 {
     sj_block_scan *scan = &cursor->scan;
     scan->filter = sj_scan_everything;
-    int result = sj_scan_session_enter(scan, cursor->session_id);
+    const int result = sj_scan_session_enter(scan, cursor->session_id);
     if (result != SQLITE_OK) {
         return result == SQLITE_NOTFOUND ? SQLITE_OK : convert_result(cursor, result);
     }
     sqlite3_bind_int64(cursor->blocks, 1, cursor->session_id);
-    while ((result = sqlite3_step(cursor->blocks)) == SQLITE_ROW) {
-        result = read_block(cursor);
-        if (result != SQLITE_OK) {
-            break;
-        }
-    }
-    sqlite3_reset(cursor->blocks);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(cursor->blocks, read_block, cursor);
 }
 
 static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,

@@ -6,6 +6,7 @@
  * outermost call on. Call paths fold deep recursion (callgraph.h): a folded call belongs to the
  * nearest outer path with the same function and the same caller function. */
 #include "collector-server/query/table_function.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/callgraph.h"
 
@@ -125,29 +126,38 @@ static int find_path(open_paths_cursor *cursor, int64_t function_id, int64_t *pa
     return SQLITE_OK;
 }
 
+/* The path of the last open call. */
+typedef struct path_loading {
+    open_paths_cursor *cursor;
+    int64_t path_id; /* 0: it has none */
+} path_loading;
+
+static int add_path(void *context, sqlite3_stmt *row)
+{
+    path_loading *loading = context;
+    open_paths_cursor *cursor = loading->cursor;
+    const bool is_outermost = sqlite3_column_int64(row, 0) == 0;
+    const int64_t function_id = sqlite3_column_int64(row, 1);
+    int result = SQLITE_OK;
+    cursor->way_count = is_outermost ? 0 : cursor->way_count;
+    if (loading->path_id != 0 || is_outermost) {
+        result = find_path(cursor, function_id, &loading->path_id);
+    }
+    if (result == SQLITE_OK && sj_array_reserve(&cursor->paths, &cursor->capacity, cursor->count, 1,
+                                                sizeof(*cursor->paths)) != SJ_OK) {
+        result = SQLITE_NOMEM;
+    }
+    if (result == SQLITE_OK) {
+        cursor->paths[cursor->count++] = loading->path_id;
+    }
+    return result;
+}
+
 static int load_paths(open_paths_cursor *cursor)
 {
-    int64_t path_id = 0;
-    int result;
+    path_loading loading = {.cursor = cursor};
     sqlite3_bind_int64(cursor->open_calls, 1, cursor->session_id);
-    while ((result = sqlite3_step(cursor->open_calls)) == SQLITE_ROW) {
-        const bool is_outermost = sqlite3_column_int64(cursor->open_calls, 0) == 0;
-        const int64_t function_id = sqlite3_column_int64(cursor->open_calls, 1);
-        cursor->way_count = is_outermost ? 0 : cursor->way_count;
-        result =
-            path_id != 0 || is_outermost ? find_path(cursor, function_id, &path_id) : SQLITE_OK;
-        if (result == SQLITE_OK &&
-            sj_array_reserve(&cursor->paths, &cursor->capacity, cursor->count, 1,
-                             sizeof(*cursor->paths)) != SJ_OK) {
-            result = SQLITE_NOMEM;
-        }
-        if (result != SQLITE_OK) {
-            break;
-        }
-        cursor->paths[cursor->count++] = path_id;
-    }
-    sqlite3_reset(cursor->open_calls);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(cursor->open_calls, add_path, &loading);
 }
 
 static int compare_paths(const void *left, const void *right)

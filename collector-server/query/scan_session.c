@@ -1,6 +1,7 @@
 #include "collector-server/query/scan_session.h"
 
 #include "collector-server/query/session_clock.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
 
@@ -19,13 +20,18 @@ int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function)
                : 0;
 }
 
-static int add_module(sj_scan_session *session, const sj_module_range *range)
+static int add_module(void *context, sqlite3_stmt *row)
 {
+    sj_scan_session *session = context;
     if (sj_array_reserve(&session->modules, &session->module_capacity, session->module_count, 1,
                          sizeof(*session->modules)) != SJ_OK) {
         return SQLITE_NOMEM;
     }
-    session->modules[session->module_count++] = *range;
+    session->modules[session->module_count++] = (sj_module_range){
+        .first = (uint32_t)sqlite3_column_int64(row, 0),
+        .count = (uint32_t)sqlite3_column_int64(row, 1),
+        .first_function_id = sqlite3_column_int64(row, 2),
+    };
     return SQLITE_OK;
 }
 
@@ -34,20 +40,7 @@ static int read_modules(sj_block_scan *scan)
     sj_scan_session *session = &scan->session;
     session->module_count = 0;
     sqlite3_bind_int64(scan->modules, 1, session->session_id);
-    int result;
-    while ((result = sqlite3_step(scan->modules)) == SQLITE_ROW) {
-        const sj_module_range range = {
-            .first = (uint32_t)sqlite3_column_int64(scan->modules, 0),
-            .count = (uint32_t)sqlite3_column_int64(scan->modules, 1),
-            .first_function_id = sqlite3_column_int64(scan->modules, 2),
-        };
-        result = add_module(session, &range);
-        if (result != SQLITE_OK) {
-            break;
-        }
-    }
-    sqlite3_reset(scan->modules);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(scan->modules, add_module, session);
 }
 
 static void add_function(sj_scan_session *session, int64_t function_id)

@@ -3,6 +3,8 @@
  * as quoted values or as digits. */
 #include "collector-server/query/session_set.h"
 
+#include "collector-server/store/sql.h"
+
 #include "proto/base/array.h"
 #include "schema/queries/query/session_set.h"
 
@@ -154,40 +156,36 @@ static void add_ids(sqlite3_str *sql, sqlite3_str *ids)
     sqlite3_free(list);
 }
 
-static sj_status read_samples(sqlite3_stmt *statement, size_t most, sj_session_set *set,
-                              sj_error *error)
+typedef struct sample_list {
+    sj_session_set *set;
+    size_t capacity, most;
+    sj_error *error;
+} sample_list;
+
+static sj_status add_sample(void *context, sqlite3_stmt *row)
 {
-    size_t capacity = 0;
-    int result;
-    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (set->count == most) {
-            return sj_fail(error, SJ_ELIMIT, "a set of more than %zu samples; narrow it", most);
-        }
-        if (sj_array_reserve(&set->samples, &capacity, set->count, 1, sizeof(*set->samples)) !=
-            SJ_OK) {
-            return sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
-        }
-        set->samples[set->count++] = (sj_sample){
-            .session_id = sqlite3_column_int64(statement, 0),
-            .windowed = sqlite3_column_type(statement, 1) != SQLITE_NULL,
-            .from_ns = sqlite3_column_int64(statement, 1),
-            .to_ns = sqlite3_column_int64(statement, 2),
-        };
+    sample_list *list = context;
+    sj_session_set *set = list->set;
+    if (set->count == list->most) {
+        return sj_fail(list->error, SJ_ELIMIT, "a set of more than %zu samples; narrow it",
+                       list->most);
     }
-    return result == SQLITE_DONE ? SJ_OK
-                                 : sj_fail(error, SJ_EIO, "cannot read the sessions: %s",
-                                           sqlite3_errmsg(sqlite3_db_handle(statement)));
+    SJ_TRY(sj_array_reserve(&set->samples, &list->capacity, set->count, 1, sizeof(*set->samples)));
+    set->samples[set->count++] = (sj_sample){
+        .session_id = sqlite3_column_int64(row, 0),
+        .windowed = sqlite3_column_type(row, 1) != SQLITE_NULL,
+        .from_ns = sqlite3_column_int64(row, 1),
+        .to_ns = sqlite3_column_int64(row, 2),
+    };
+    return SJ_OK;
 }
 
 static sj_status run_selection(sqlite3 *database, const char *sql, const char *text, size_t most,
                                sj_session_set *set, sj_error *error)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the sessions: %s", sqlite3_errmsg(database));
-    }
-    const sj_status status = read_samples(statement, most, set, error);
-    sqlite3_finalize(statement);
+    sample_list list = {.set = set, .most = most, .error = error};
+    const sj_status status =
+        sj_sql_each(database, sql, (sj_sql_binds){0}, add_sample, &list, error);
     if (status == SJ_OK && set->count == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "no session belongs to '%s'; `sojourn sessions` lists them", text);

@@ -24,6 +24,7 @@
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
 #include "collector-server/query/tree_window.h"
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <stdbool.h>
@@ -129,12 +130,12 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 }
 
 /* Sets the costs of the row that was added last. */
-static bool load_cost(tree_cursor *cursor)
+static bool load_cost(tree_cursor *cursor, sqlite3_stmt *row)
 {
     sj_tree_cost cost = {0};
     for (int i = 0; i < SJ_TREE_COSTS; i++) {
-        if (sqlite3_column_type(cursor->paths, FIRST_COST + i) != SQLITE_NULL) {
-            cost.sums[i] = sqlite3_column_int64(cursor->paths, FIRST_COST + i);
+        if (sqlite3_column_type(row, FIRST_COST + i) != SQLITE_NULL) {
+            cost.sums[i] = sqlite3_column_int64(row, FIRST_COST + i);
             cost.known |= UINT32_C(1) << i;
         }
     }
@@ -142,33 +143,36 @@ static bool load_cost(tree_cursor *cursor)
            sj_tree_rows_add_cost(&cursor->tree, (uint32_t)cursor->tree.count - 1, &cost);
 }
 
+static int add_path(void *context, sqlite3_stmt *path)
+{
+    tree_cursor *cursor = context;
+    const sj_tree_row row = {
+        .path_id = sqlite3_column_int64(path, 0),
+        .parent_id = sqlite3_column_int64(path, 1),
+        .function_id = sqlite3_column_int64(path, 2),
+        .calls = sqlite3_column_int64(path, 3),
+        .total_ns = sqlite3_column_int64(path, 4),
+        .self_ns = sqlite3_column_int64(path, 5),
+        .min_ns = sqlite3_column_int64(path, 6),
+        .max_ns = sqlite3_column_int64(path, 7),
+        .depth = sqlite3_column_int64(path, 8),
+        .rank = (uint32_t)sqlite3_column_int64(path, 9),
+        .is_rare = sqlite3_column_int(path, 10) != 0,
+    };
+    return sj_tree_rows_add(&cursor->tree, &row) && load_cost(cursor, path) ? SQLITE_OK
+                                                                            : SQLITE_NOMEM;
+}
+
 static int load_paths(tree_cursor *cursor)
 {
-    int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
     sqlite3_bind_int64(cursor->paths, 1, cursor->session_id);
-    while (result == SQLITE_OK && (result = sqlite3_step(cursor->paths)) == SQLITE_ROW) {
-        const sj_tree_row row = {
-            .path_id = sqlite3_column_int64(cursor->paths, 0),
-            .parent_id = sqlite3_column_int64(cursor->paths, 1),
-            .function_id = sqlite3_column_int64(cursor->paths, 2),
-            .calls = sqlite3_column_int64(cursor->paths, 3),
-            .total_ns = sqlite3_column_int64(cursor->paths, 4),
-            .self_ns = sqlite3_column_int64(cursor->paths, 5),
-            .min_ns = sqlite3_column_int64(cursor->paths, 6),
-            .max_ns = sqlite3_column_int64(cursor->paths, 7),
-            .depth = sqlite3_column_int64(cursor->paths, 8),
-            .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
-            .is_rare = sqlite3_column_int(cursor->paths, 10) != 0,
-        };
-        const bool succeeded = sj_tree_rows_add(&cursor->tree, &row) && load_cost(cursor);
-        result = succeeded ? SQLITE_OK : SQLITE_NOMEM;
-    }
-    sqlite3_reset(cursor->paths);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_tree_rows_begin(&cursor->tree) ? sj_sql_scan(cursor->paths, add_path, cursor)
+                                             : SQLITE_NOMEM;
 }
 
 /* The stack frames that are open while calls are read. */
 typedef struct frame_stack {
+    tree_cursor *cursor;
     open_frame *frames;
     size_t depth, capacity;
 } frame_stack;
@@ -188,27 +192,26 @@ static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, 
 
 /* Adds calls sorted by call_id, the order in which a stream entered them. So the call that a frame
  * returns to is among the open frames. */
-static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open)
+static int add_frame(void *context, sqlite3_stmt *call)
 {
-    int result;
-    while ((result = sqlite3_step(calls)) == SQLITE_ROW) {
-        const int64_t call_id = sqlite3_column_int64(calls, 0);
-        const bool is_root = sqlite3_column_type(calls, 1) == SQLITE_NULL;
-        const int64_t caller = sqlite3_column_int64(calls, 1);
-        while (open->depth > 0 && (is_root || open->frames[open->depth - 1].call_id != caller)) {
-            open->depth--;
-        }
-        const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
-        if (!push_frame(cursor, open, call_id, sqlite3_column_int64(calls, 2))) {
-            return SQLITE_NOMEM;
-        }
-        const uint32_t row = open->frames[open->depth - 1].row;
-        cursor->tree.rows[row].open_calls += sqlite3_column_int64(calls, 4);
-        if (sqlite3_column_type(calls, 3) != SQLITE_NULL) {
-            sj_tree_rows_count(&cursor->tree, row, parent, sqlite3_column_int64(calls, 3));
-        }
+    frame_stack *open = context;
+    tree_cursor *cursor = open->cursor;
+    const int64_t call_id = sqlite3_column_int64(call, 0);
+    const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
+    const int64_t caller = sqlite3_column_int64(call, 1);
+    while (open->depth > 0 && (is_root || open->frames[open->depth - 1].call_id != caller)) {
+        open->depth--;
     }
-    return result;
+    const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
+    if (!push_frame(cursor, open, call_id, sqlite3_column_int64(call, 2))) {
+        return SQLITE_NOMEM;
+    }
+    const uint32_t row = open->frames[open->depth - 1].row;
+    cursor->tree.rows[row].open_calls += sqlite3_column_int64(call, 4);
+    if (sqlite3_column_type(call, 3) != SQLITE_NULL) {
+        sj_tree_rows_count(&cursor->tree, row, parent, sqlite3_column_int64(call, 3));
+    }
+    return SQLITE_OK;
 }
 
 /* Sets negative self times to 0. They arise where the time of callees was subtracted but the
@@ -223,16 +226,23 @@ static void clamp_self_times(tree_cursor *cursor)
 
 static int load_frames(tree_cursor *cursor)
 {
-    frame_stack open = {0};
+    frame_stack open = {.cursor = cursor};
     int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
     sqlite3_bind_int64(cursor->frames, 1, cursor->session_id);
     if (result == SQLITE_OK) {
-        result = add_frames(cursor, cursor->frames, &open);
+        result = sj_sql_scan(cursor->frames, add_frame, &open);
     }
-    sqlite3_reset(cursor->frames);
     free(open.frames);
     clamp_self_times(cursor);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return result;
+}
+
+static int add_part(void *context, sqlite3_stmt *part)
+{
+    tree_cursor *cursor = context;
+    return sj_tree_window_add(&cursor->window, sj_table_of(&cursor->base)->state, &cursor->tree,
+                              cursor->session_id, sqlite3_column_int64(part, 0),
+                              sqlite3_column_int64(part, 1), sqlite3_column_int64(part, 2));
 }
 
 /* Makes the paths of the calls that began in a window of `selection`. */
@@ -250,36 +260,23 @@ static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
         return result;
     }
     sqlite3_bind_value(cursor->parts, 1, selection);
-    while (result == SQLITE_OK && (result = sqlite3_step(cursor->parts)) == SQLITE_ROW) {
-        result = sj_tree_window_add(&cursor->window, state, &cursor->tree, cursor->session_id,
-                                    sqlite3_column_int64(cursor->parts, 0),
-                                    sqlite3_column_int64(cursor->parts, 1),
-                                    sqlite3_column_int64(cursor->parts, 2));
-    }
-    sqlite3_reset(cursor->parts);
+    result = sj_sql_scan(cursor->parts, add_part, cursor);
     clamp_self_times(cursor);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return result;
 }
 
 /* Adds the function_ids of a JSON array to the set `functions`. */
+static int put_function(void *functions, sqlite3_stmt *row)
+{
+    const sj_hash_entry entry = {.key = (uint64_t)sqlite3_column_int64(row, 0)};
+    return sj_hash_map_put(functions, &entry) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *functions)
 {
-    sqlite3_stmt *row = NULL;
-    int result =
-        sqlite3_prepare_v2(database, "SELECT DISTINCT value FROM json_each(?1)", -1, &row, NULL);
-    if (result != SQLITE_OK) {
-        return result;
-    }
-    sqlite3_bind_value(row, 1, list);
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        const sj_hash_entry entry = {.key = (uint64_t)sqlite3_column_int64(row, 0)};
-        if (sj_hash_map_put(functions, &entry) != SJ_OK) {
-            result = SQLITE_NOMEM;
-            break;
-        }
-    }
-    sqlite3_finalize(row);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan_text(database, "SELECT DISTINCT value FROM json_each(?1)",
+                            SJ_SQL_TEXT((const char *)sqlite3_value_text(list)), put_function,
+                            functions);
 }
 
 /* Replaces the tree by the tree of the callers or callees of the functions in `list`. */
@@ -361,17 +358,18 @@ static int link_rows(tree_cursor *cursor, bool by_name)
 }
 
 /* Adds the number of open calls of each path. The root counts the open calls without a path. */
+static int add_open_calls(void *context, sqlite3_stmt *path)
+{
+    tree_cursor *cursor = context;
+    const uint32_t row = sj_tree_rows_find(&cursor->tree, sqlite3_column_int64(path, 0));
+    cursor->tree.rows[row].open_calls += sqlite3_column_int64(path, 1);
+    return SQLITE_OK;
+}
+
 static int count_open_calls(tree_cursor *cursor)
 {
-    int result;
     sqlite3_bind_int64(cursor->open_paths, 1, cursor->session_id);
-    while ((result = sqlite3_step(cursor->open_paths)) == SQLITE_ROW) {
-        const uint32_t row =
-            sj_tree_rows_find(&cursor->tree, sqlite3_column_int64(cursor->open_paths, 0));
-        cursor->tree.rows[row].open_calls += sqlite3_column_int64(cursor->open_paths, 1);
-    }
-    sqlite3_reset(cursor->open_paths);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(cursor->open_paths, add_open_calls, cursor);
 }
 
 /* Raises the total time of a path to the total of its callees, if that is longer: the time of open

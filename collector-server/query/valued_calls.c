@@ -1,5 +1,6 @@
 #include "collector-server/query/valued_calls.h"
 
+#include "collector-server/store/sql.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -30,6 +31,18 @@ void sj_valued_calls_close(sj_valued_calls *calls)
     *calls = (sj_valued_calls){0};
 }
 
+static int add_call(void *context, sqlite3_stmt *row)
+{
+    sj_valued_calls *calls = context;
+    if (sj_array_reserve(&calls->indexes, &calls->capacity, calls->count, 1,
+                         sizeof(*calls->indexes)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    calls->indexes[calls->count++] =
+        (uint64_t)sqlite3_column_int64(row, 0) & ((UINT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
+    return SQLITE_OK;
+}
+
 int sj_valued_calls_enter(sj_valued_calls *calls, const sj_block_scan *scan)
 {
     const sj_block_header *header = &scan->block.header;
@@ -40,19 +53,7 @@ int sj_valued_calls_enter(sj_valued_calls *calls, const sj_block_scan *scan)
     sqlite3_bind_int64(calls->select, 2,
                        (int64_t)sj_call_id_of((uint64_t)scan->stream_id, header->first_call));
     sqlite3_bind_int64(calls->select, 3, (int64_t)sj_call_id_of((uint64_t)scan->stream_id, last));
-    int result = SQLITE_OK;
-    while (result == SQLITE_OK && (result = sqlite3_step(calls->select)) == SQLITE_ROW) {
-        if (sj_array_reserve(&calls->indexes, &calls->capacity, calls->count, 1,
-                             sizeof(*calls->indexes)) != SJ_OK) {
-            result = SQLITE_NOMEM;
-            break;
-        }
-        calls->indexes[calls->count++] = (uint64_t)sqlite3_column_int64(calls->select, 0) &
-                                         ((UINT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
-        result = SQLITE_OK;
-    }
-    sqlite3_reset(calls->select);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
+    return sj_sql_scan(calls->select, add_call, calls);
 }
 
 bool sj_valued_calls_has(sj_valued_calls *calls, const sj_block *block, uint32_t row)

@@ -3,6 +3,7 @@
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/block_rules.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/sql.h"
 #include "collector-server/store/stack_lookup.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
@@ -107,8 +108,20 @@ void sj_block_checker_free(sj_block_checker *checker)
     free(checker);
 }
 
+static int add_range(void *context, sqlite3_stmt *row)
+{
+    known_functions *known = context;
+    if (sj_array_reserve(&known->ranges, &known->capacity, known->count, 1,
+                         sizeof(*known->ranges)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    known->ranges[known->count++] = (function_range){.first = sqlite3_column_int64(row, 0),
+                                                     .count = sqlite3_column_int64(row, 1)};
+    return SQLITE_OK;
+}
+
 /* Reads the function numbers of a session, unless they were read already. If the row of a module
- * cannot be read, its functions count as unknown. */
+ * is damaged, its functions count as unknown. */
 static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
 {
     known_functions *known = &checker->known;
@@ -117,20 +130,13 @@ static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
     }
     known->count = 0;
     known->session_id = 0;
-    sj_status status = SJ_OK;
     sqlite3_bind_int64(checker->modules, 1, session_id);
-    while (status == SJ_OK && sqlite3_step(checker->modules) == SQLITE_ROW) {
-        status = sj_array_reserve(&known->ranges, &known->capacity, known->count, 1,
-                                  sizeof(*known->ranges));
-        if (status == SJ_OK) {
-            known->ranges[known->count++] =
-                (function_range){.first = sqlite3_column_int64(checker->modules, 0),
-                                 .count = sqlite3_column_int64(checker->modules, 1)};
-        }
+    const int result = sj_sql_scan(checker->modules, add_range, known);
+    if (result != SQLITE_OK && !sj_database_is_damaged(result)) {
+        return sj_database_status(result);
     }
-    sqlite3_reset(checker->modules);
-    known->session_id = status == SJ_OK ? session_id : 0;
-    return status;
+    known->session_id = session_id;
+    return SJ_OK;
 }
 
 static bool is_known(void *context, uint32_t function)
@@ -148,7 +154,10 @@ static sj_status read_stack(void *context, uint32_t reference, sj_block *block)
     sj_slice bytes;
     sqlite3_bind_int64(checker->stack, 1, checker->stream_id);
     sqlite3_bind_int64(checker->stack, 2, (int64_t)reference);
-    sj_status status = sqlite3_step(checker->stack) == SQLITE_ROW ? SJ_OK : SJ_ENOTFOUND;
+    const int result = sqlite3_step(checker->stack);
+    sj_status status = result == SQLITE_DONE || sj_database_is_damaged(result)
+                           ? SJ_ENOTFOUND
+                           : sj_database_status(result);
     if (status == SJ_OK) {
         status =
             sj_block_files_get_columns(checker->stack_files, checker->stack, 0, 1, &bytes, NULL);
@@ -281,10 +290,10 @@ sj_status sj_block_checker_check(sj_block_checker *checker, int64_t block_id,
         status = check_row(checker, verdict);
     } else if (result == SQLITE_DONE) {
         status = SJ_ENOTFOUND;
-    } else if (result == SQLITE_NOMEM) {
-        status = SJ_ENOMEM;
-    } else {
+    } else if (sj_database_is_damaged(result)) {
         verdict->fault = "the page that it lies on is damaged";
+    } else {
+        status = sj_database_status(result);
     }
     sqlite3_reset(checker->row);
     return status;

@@ -33,8 +33,8 @@ SJ_MUST_CHECK sj_status sj_block_checker_new(sqlite3 *database, const char *sche
 void sj_block_checker_free(sj_block_checker *checker); /* NULL is allowed */
 
 /* Checks one block. Returns SJ_OK whatever the verdict is, SJ_ENOTFOUND if the block no longer
- * exists, or SJ_ENOMEM. Blocks while it reads the block, its stack and the modules of its session.
- */
+ * exists, SJ_ENOMEM, or an error of SQLite other than damage. Blocks while it reads the block, its
+ * stack and the modules of its session. */
 SJ_MUST_CHECK sj_status sj_block_checker_check(sj_block_checker *checker, int64_t block_id,
                                                sj_block_verdict *verdict);
 

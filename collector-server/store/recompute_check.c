@@ -86,22 +86,22 @@ static sj_status run_sql(sj_store *store, const char *sql, sj_error *error)
 static sj_status ask(sj_store *store, const char *sql, int64_t session_id, int64_t *number,
                      sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
     *number = 0;
-    if (sqlite3_prepare_v2(store->database, sql, -1, &row, NULL) != SQLITE_OK) {
-        return fail(store, error);
-    }
-    sqlite3_bind_int64(row, 1, session_id);
-    const int result = sqlite3_step(row);
-    if (result == SQLITE_ROW) {
-        *number = sqlite3_column_int64(row, 0);
-    }
-    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail(store, error);
+    const sj_status status =
+        sj_sql_number(store->database, sql, SJ_SQL_INTS(session_id), number, error);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Changes `sql`, which creates a table or an index of main, to create it in temp. */
-static sj_status create_shadow(sj_store *store, const char *sql, sj_error *error)
+typedef struct shadow_making {
+    sj_store *store;
+    sj_error *error;
+} shadow_making;
+
+/* Changes the SQL of a row, which creates a table or an index of main, to create it in temp. */
+static sj_status create_shadow(void *context, sqlite3_stmt *row)
 {
+    const shadow_making *making = context;
+    const char *sql = (const char *)sqlite3_column_text(row, 0);
     static const char *const begins[][2] = {{"CREATE TABLE ", "CREATE TEMP TABLE "},
                                             {"CREATE INDEX ", "CREATE INDEX temp."},
                                             {"CREATE UNIQUE INDEX ", "CREATE UNIQUE INDEX temp."}};
@@ -111,29 +111,22 @@ static sj_status create_shadow(sj_store *store, const char *sql, sj_error *error
             continue;
         }
         char *made = sqlite3_mprintf("%s%s", begins[i][1], sql + size);
-        const sj_status status = made != NULL ? run_sql(store, made, error) : SJ_ENOMEM;
+        const sj_status status =
+            made != NULL ? run_sql(making->store, made, making->error) : SJ_ENOMEM;
         sqlite3_free(made);
         return status;
     }
-    return sj_fail(error, SJ_ECORRUPT, "the schema has a statement of another kind: %.60s", sql);
+    return sj_fail(making->error, SJ_ECORRUPT, "the schema has a statement of another kind: %.60s",
+                   sql);
 }
 
 static sj_status create_shadows_of(sj_store *store, const char *table, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(store->database,
-                           "SELECT sql FROM main.sqlite_schema WHERE tbl_name = ?1 AND type IN"
-                           " ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return fail(store, error);
-    }
-    sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        status = create_shadow(store, (const char *)sqlite3_column_text(row, 0), error);
-    }
-    sqlite3_finalize(row);
-    return status;
+    shadow_making making = {.store = store, .error = error};
+    return sj_sql_each(store->database,
+                       "SELECT sql FROM main.sqlite_schema WHERE tbl_name = ?1 AND type IN"
+                       " ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC",
+                       SJ_SQL_TEXT(table), create_shadow, &making, error);
 }
 
 static void drop_shadows(sj_store *store)

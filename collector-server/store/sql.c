@@ -2,6 +2,7 @@
 
 #include "collector-server/store/database.h"
 #include "collector-server/store/stored_text.h"
+#include "proto/base/array.h"
 
 #include <string.h>
 
@@ -61,27 +62,68 @@ int sj_sql_bind_values(sqlite3_stmt *statement, sj_sql_binds binds)
     return result;
 }
 
+int sj_sql_scan(sqlite3_stmt *statement, sj_sql_row_scanner *scan_row, void *context)
+{
+    int result = SQLITE_OK;
+    while (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        result = scan_row(context, statement);
+    }
+    sqlite3_reset(statement);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+int sj_sql_scan_text(sqlite3 *database, const char *sql, sj_sql_binds binds,
+                     sj_sql_row_scanner *scan_row, void *context)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK) {
+        result = sj_sql_bind_values(statement, binds);
+    }
+    if (result == SQLITE_OK) {
+        result = sj_sql_scan(statement, scan_row, context);
+    }
+    sqlite3_finalize(statement);
+    return result;
+}
+
+typedef struct row_reading {
+    sj_sql_row_reader *read_row;
+    void *context;
+    sj_status status;
+} row_reading;
+
+static int scan_row(void *context, sqlite3_stmt *row)
+{
+    row_reading *reading = context;
+    reading->status = reading->read_row != NULL ? reading->read_row(reading->context, row) : SJ_OK;
+    return reading->status == SJ_OK ? SQLITE_OK : SQLITE_DONE;
+}
+
+static sj_status finish(sqlite3 *database, int result, const row_reading *reading, sj_error *error)
+{
+    if (result != SQLITE_OK) {
+        return sj_fail(error, sj_database_status(result), "the database cannot be read: %s",
+                       sqlite3_errmsg(database));
+    }
+    return reading->status == SJ_ENOMEM ? sj_fail(error, SJ_ENOMEM, "out of memory")
+                                        : reading->status;
+}
+
+sj_status sj_sql_each_row(sqlite3_stmt *statement, sj_sql_row_reader *read_row, void *context,
+                          sj_error *error)
+{
+    row_reading reading = {.read_row = read_row, .context = context};
+    return finish(sqlite3_db_handle(statement), sj_sql_scan(statement, scan_row, &reading),
+                  &reading, error);
+}
+
 sj_status sj_sql_each(sqlite3 *database, const char *sql, sj_sql_binds binds,
                       sj_sql_row_reader *read_row, void *context, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        result = sj_sql_bind_values(row, binds);
-    }
-    while ((result == SQLITE_OK || result == SQLITE_ROW) && status == SJ_OK) {
-        result = sqlite3_step(row);
-        if (result == SQLITE_ROW && read_row != NULL) {
-            status = read_row(context, row);
-        }
-    }
-    if (status == SJ_OK && result != SQLITE_DONE) {
-        status = sj_fail(error, sj_database_status(result), "the database cannot be read: %s",
-                         sqlite3_errmsg(database));
-    }
-    sqlite3_finalize(row);
-    return status;
+    row_reading reading = {.read_row = read_row, .context = context};
+    return finish(database, sj_sql_scan_text(database, sql, binds, scan_row, &reading), &reading,
+                  error);
 }
 
 static sj_status read_number(void *context, sqlite3_stmt *row)
@@ -95,4 +137,19 @@ sj_status sj_sql_number(sqlite3 *database, const char *sql, sj_sql_binds binds, 
 {
     const sj_status status = sj_sql_each(database, sql, binds, read_number, number, error);
     return status == SJ_EEXIST ? SJ_OK : status == SJ_OK ? SJ_ENOTFOUND : status;
+}
+
+static sj_status append_number(void *context, sqlite3_stmt *row)
+{
+    sj_sql_numbers *numbers = context;
+    SJ_TRY(sj_array_reserve(&numbers->values, &numbers->capacity, numbers->count, 1,
+                            sizeof(*numbers->values)));
+    numbers->values[numbers->count++] = sqlite3_column_int64(row, 0);
+    return SJ_OK;
+}
+
+sj_status sj_sql_list_numbers(sqlite3 *database, const char *sql, sj_sql_binds binds,
+                              sj_sql_numbers *numbers, sj_error *error)
+{
+    return sj_sql_each(database, sql, binds, append_number, numbers, error);
 }

@@ -13,38 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILE_FINDINGS = 20 };
-
 /* Larger sums of calls cannot be real. total() of SQLite returns a double, which is exact up to
  * this number. */
 #define MOST_CALLS (1LL << 53)
-
-typedef struct id_list {
-    int64_t *ids;
-    size_t count, capacity;
-} id_list;
 
 typedef struct verify_run {
     sj_store *store;
     const sj_verify_options *options;
     sj_verified *verified;
-    id_list *damaged; /* sessions of faulty blocks; a session is listed once per block */
+    sj_sql_numbers *damaged; /* sessions of faulty blocks; a session is listed once per block */
     sj_error *error;
 } verify_run;
-
-static sj_status fail(const verify_run *run)
-{
-    sqlite3 *database = run->store->database;
-    return sj_fail(run->error, sj_database_status(sqlite3_errcode(database)),
-                   "the database cannot be looked at: %s", sqlite3_errmsg(database));
-}
-
-static sj_status prepare(const verify_run *run, const char *sql, sqlite3_stmt **statement)
-{
-    return sqlite3_prepare_v2(run->store->database, sql, -1, statement, NULL) == SQLITE_OK
-               ? SJ_OK
-               : fail(run);
-}
 
 static void report(const verify_run *run, const sj_finding *finding)
 {
@@ -59,53 +38,58 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
     report(run, &(sj_finding){.session_id = session_id, .what = what});
 }
 
-/* Handles the last result of a query. Reports a damaged database as a finding and returns SJ_OK.
- * Any other error ends the check. */
-static sj_status check_end(const verify_run *run, int result)
+/* Handles the status of a query. Reports a damaged database as a finding and returns SJ_OK. Any
+ * other error ends the check. */
+static sj_status check_end(const verify_run *run, sj_status status)
 {
-    if (!sj_database_is_damaged(result)) {
-        return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
+    if (status != SJ_ECORRUPT) {
+        return status;
     }
     report_other(run, 0, sqlite3_errmsg(run->store->database));
+    return SJ_OK;
+}
+
+/* Reads the rows of a query that has no parameters. */
+static sj_status check_rows(const verify_run *run, const char *sql, sj_sql_row_reader *read_row)
+{
+    return check_end(run, sj_sql_each(run->store->database, sql, (sj_sql_binds){0}, read_row,
+                                      (void *)(uintptr_t)run, run->error));
+}
+
+static sj_status report_integrity(void *run, sqlite3_stmt *row)
+{
+    const char *text = (const char *)sqlite3_column_text(row, 0);
+    if (text != NULL && strcmp(text, "ok") != 0) {
+        report_other(run, 0, text);
+    }
+    return SJ_OK;
+}
+
+static sj_status report_foreign_key(void *run, sqlite3_stmt *row)
+{
+    char text[160];
+    snprintf(text, sizeof(text), "row %lld of %s belongs to no row of %s",
+             (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 0),
+             sqlite3_column_text(row, 2));
+    report_other(run, 0, text);
     return SJ_OK;
 }
 
 /* Makes SQLite check its pages, its indexes and all foreign keys. */
 static sj_status check_file(const verify_run *run)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, "PRAGMA integrity_check(20)", &row));
-    int result;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(row, 0);
-        if (text != NULL && strcmp(text, "ok") != 0) {
-            report_other(run, 0, text);
-        }
-    }
-    sj_status status = check_end(run, result);
-    sqlite3_finalize(row);
-    SJ_TRY(status);
-    SJ_TRY(prepare(run, "PRAGMA foreign_key_check", &row));
-    for (int i = 0; i < MOST_FILE_FINDINGS && (result = sqlite3_step(row)) == SQLITE_ROW; ++i) {
-        char text[160];
-        snprintf(text, sizeof(text), "row %lld of %s belongs to no row of %s",
-                 (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 0),
-                 sqlite3_column_text(row, 2));
-        report_other(run, 0, text);
-    }
-    status = check_end(run, result);
-    sqlite3_finalize(row);
-    return status;
+    SJ_TRY(check_rows(run, "PRAGMA integrity_check(20)", report_integrity));
+    return check_rows(run, "SELECT * FROM pragma_foreign_key_check LIMIT 20", report_foreign_key);
 }
 
 /* Adds the session of a faulty block to `damaged`. If out of memory, the session is not added, so
  * check_recomputed reports differences that the block causes. */
 static void note_damaged(const verify_run *run, int64_t session_id)
 {
-    id_list *list = run->damaged;
-    if (sj_array_reserve(&list->ids, &list->capacity, list->count, 1, sizeof(*list->ids)) ==
+    sj_sql_numbers *list = run->damaged;
+    if (sj_array_reserve(&list->values, &list->capacity, list->count, 1, sizeof(*list->values)) ==
         SJ_OK) {
-        list->ids[list->count++] = session_id;
+        list->values[list->count++] = session_id;
     }
 }
 
@@ -116,20 +100,21 @@ static int compare_ids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Removes the sessions of `list` from `ids`. Returns the number of sessions that remain. */
-static size_t leave_out(const id_list *list, int64_t *ids, size_t count)
+/* Removes the sessions of `list` from `ids`. */
+static void leave_out(const sj_sql_numbers *list, sj_sql_numbers *ids)
 {
     size_t kept = 0;
     if (list->count == 0) {
-        return count;
+        return;
     }
-    qsort(list->ids, list->count, sizeof(*list->ids), compare_ids);
-    for (size_t i = 0; i < count; ++i) {
-        if (bsearch(&ids[i], list->ids, list->count, sizeof(*ids), compare_ids) == NULL) {
-            ids[kept++] = ids[i];
+    qsort(list->values, list->count, sizeof(*list->values), compare_ids);
+    for (size_t i = 0; i < ids->count; ++i) {
+        if (bsearch(&ids->values[i], list->values, list->count, sizeof(*ids->values),
+                    compare_ids) == NULL) {
+            ids->values[kept++] = ids->values[i];
         }
     }
-    return kept;
+    ids->count = kept;
 }
 
 static sj_status check_block(const verify_run *run, sj_block_checker *checker, int64_t block_id)
@@ -137,8 +122,9 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     sj_block_verdict verdict;
     const sj_status status = sj_block_checker_check(checker, block_id, &verdict);
     if (status != SJ_OK) {
-        return status == SJ_ENOTFOUND ? SJ_OK /* the block was removed meanwhile */
-                                      : sj_fail(run->error, status, "no memory for a block");
+        return status == SJ_ENOTFOUND
+                   ? SJ_OK /* the block was removed meanwhile */
+                   : sj_fail(run->error, status, "cannot read a block: %s", sj_status_text(status));
     }
     run->verified->blocks++;
     if (verdict.fault != NULL) {
@@ -162,48 +148,34 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     return verdict.session_id != 0 ? marked : SJ_OK;
 }
 
-static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids, size_t *count)
+static sj_status list_ids(const verify_run *run, const char *sql, sj_sql_numbers *ids)
 {
-    size_t capacity = 0;
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, sql, &row));
-    sj_status status = SJ_OK;
-    int result = SQLITE_ROW;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = sj_array_reserve(ids, &capacity, *count, 1, sizeof(**ids));
-        if (status == SJ_OK) {
-            (*ids)[(*count)++] = sqlite3_column_int64(row, 0);
-        }
-    }
-    if (status == SJ_OK) {
-        status = check_end(run, result);
-    }
-    sqlite3_finalize(row);
-    return status;
+    return check_end(
+        run, sj_sql_list_numbers(run->store->database, sql, (sj_sql_binds){0}, ids, run->error));
 }
 
 static sj_status check_blocks(const verify_run *run)
 {
-    int64_t *ids = NULL;
-    size_t count = 0;
+    sj_sql_numbers ids = {0};
     sj_block_checker *checker = NULL;
-    sj_status status = list_ids(run, "SELECT block_id FROM blocks ORDER BY block_id", &ids, &count);
+    sj_status status = list_ids(run, "SELECT block_id FROM blocks ORDER BY block_id", &ids);
     if (status == SJ_OK) {
         status = sj_block_checker_new(run->store->database, "main", &checker, run->error);
     }
-    const sj_progress_work work = sj_progress_begin(count);
-    for (size_t i = 0; i < count && status == SJ_OK; ++i) {
-        status = check_block(run, checker, ids[i]);
+    const sj_progress_work work = sj_progress_begin(ids.count);
+    for (size_t i = 0; i < ids.count && status == SJ_OK; ++i) {
+        status = check_block(run, checker, ids.values[i]);
         sj_progress_step(work);
     }
     sj_progress_end(work);
     sj_block_checker_free(checker);
-    free(ids);
+    free(ids.values);
     return status;
 }
 
-static void check_session(const verify_run *run, sqlite3_stmt *row)
+static sj_status check_session(void *context, sqlite3_stmt *row)
 {
+    const verify_run *run = context;
     char text[200];
     const int64_t session_id = sqlite3_column_int64(row, 0);
     long long of[11];
@@ -231,39 +203,21 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
         report_other(run, session_id,
                      "it has no timeline and no slow calls; `sojourn verify --rebuild` makes them");
     }
+    return SJ_OK;
 }
 
-static sj_status check_sums(const verify_run *run)
-{
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, sj_verify_sums_sql, &row));
-    int result;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        check_session(run, row);
-    }
-    const sj_status status = check_end(run, result);
-    sqlite3_finalize(row);
-    return status;
-}
-
-/* Reports sessions whose sent calls or blocks are not all stored. The missing numbers are noted in
+/* Reports a session whose sent calls or blocks are not all stored. The missing numbers are noted in
  * the session or computed from its totals. */
-static sj_status check_missing(const verify_run *run)
+static sj_status report_missing(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, sj_verify_missing_sql, &row));
-    int result;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        char text[120];
-        snprintf(text, sizeof(text), "%s and %s were sent and are not stored",
-                 SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 1), "call"),
-                 SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 2), "block"));
-        report_other(run, sqlite3_column_int64(row, 0), text);
-        run->verified->missing++;
-    }
-    const sj_status status = check_end(run, result);
-    sqlite3_finalize(row);
-    return status;
+    const verify_run *run = context;
+    char text[120];
+    snprintf(text, sizeof(text), "%s and %s were sent and are not stored",
+             SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 1), "call"),
+             SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 2), "block"));
+    report_other(run, sqlite3_column_int64(row, 0), text);
+    run->verified->missing++;
+    return SJ_OK;
 }
 
 static void report_recomputed(void *context, int64_t session_id, const char *what)
@@ -273,38 +227,27 @@ static void report_recomputed(void *context, int64_t session_id, const char *wha
 
 static sj_status check_recomputed(const verify_run *run)
 {
-    int64_t *ids = NULL;
-    size_t count = 0;
-    sj_status status = list_ids(run, "SELECT session_id FROM sessions ORDER BY 1", &ids, &count);
+    sj_sql_numbers ids = {0};
+    sj_status status = list_ids(run, "SELECT session_id FROM sessions ORDER BY 1", &ids);
     if (status == SJ_OK) {
-        count = leave_out(run->damaged, ids, count);
-        status = sj_store_check_recomputed(run->store, ids, count, report_recomputed,
+        leave_out(run->damaged, &ids);
+        status = sj_store_check_recomputed(run->store, ids.values, ids.count, report_recomputed,
                                            (void *)(uintptr_t)run, run->error);
     }
-    free(ids);
+    free(ids.values);
     return status;
 }
 
-static sj_status check_apart(const verify_run *run)
+static sj_status report_quarantined(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(
-        prepare(run,
-                "SELECT session_id, aggregates_valid_before_block, quarantine_reason FROM sessions"
-                " WHERE quarantine_reason IS NOT NULL AND state <> 'removing' ORDER BY 1",
-                &row));
-    int result;
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        char text[400];
-        snprintf(text, sizeof(text),
-                 "its aggregates lack its blocks from %lld on, as %s (--rebuild rebuilds them)",
-                 (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
-        run->verified->sessions++;
-        report_other(run, sqlite3_column_int64(row, 0), text);
-    }
-    const sj_status status = check_end(run, result);
-    sqlite3_finalize(row);
-    return status;
+    const verify_run *run = context;
+    char text[400];
+    snprintf(text, sizeof(text),
+             "its aggregates lack its blocks from %lld on, as %s (--rebuild rebuilds them)",
+             (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
+    run->verified->sessions++;
+    report_other(run, sqlite3_column_int64(row, 0), text);
+    return SJ_OK;
 }
 
 static sj_status check_all(const verify_run *run)
@@ -313,18 +256,22 @@ static sj_status check_all(const verify_run *run)
     /* Rows of a damaged file can be wrong, so they are not recomputed. */
     const bool is_sound_file = run->verified->other == 0;
     SJ_TRY(check_blocks(run));
-    SJ_TRY(check_sums(run));
-    SJ_TRY(check_missing(run));
+    SJ_TRY(check_rows(run, sj_verify_sums_sql, check_session));
+    SJ_TRY(check_rows(run, sj_verify_missing_sql, report_missing));
     if (is_sound_file) {
         SJ_TRY(check_recomputed(run));
     }
-    return check_apart(run);
+    return check_rows(run,
+                      "SELECT session_id, aggregates_valid_before_block, quarantine_reason FROM "
+                      "sessions WHERE quarantine_reason IS NOT NULL AND state <> 'removing' "
+                      "ORDER BY 1",
+                      report_quarantined);
 }
 
 sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_verified *verified,
                           sj_error *error)
 {
-    id_list damaged = {0};
+    sj_sql_numbers damaged = {0};
     const verify_run run = {.store = store,
                             .options = options,
                             .verified = verified,
@@ -332,6 +279,6 @@ sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_
                             .error = error};
     *verified = (sj_verified){0};
     const sj_status status = check_all(&run);
-    free(damaged.ids);
+    free(damaged.values);
     return status;
 }

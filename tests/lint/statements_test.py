@@ -53,12 +53,16 @@ class Statements(unittest.TestCase):
             self.assertEqual([], statement_problems("a.c", text), text)
         self.assertEqual([], statement_problems("a.ts", "const sql = `SELECT a\nFROM t\nWHERE b`;\n"))
 
-    def test_a_new_loop_over_rows_is_found(self):
-        loop = "    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {\n    }\n"
-        texts = {"store/a.c": loop, "cli/b.c": loop, "collector-server/store/sql.c": loop}
-        self.assertEqual([], loop_problems(texts, 2))
-        self.assertEqual(1, len(loop_problems({**texts, "http/c.c": loop}, 2)))
-        self.assertEqual(1, len(loop_problems(texts, 3)))
+    def test_a_loop_over_rows_is_found(self):
+        loops = ["    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {\n    }\n",
+                 "    while (sqlite3_step(row) == SQLITE_ROW &&\n           count < 2) {\n    }\n",
+                 "    for (int i = 0; i < most && sqlite3_step(row) == SQLITE_ROW; i++) {\n    }\n"]
+        for loop in loops:
+            self.assertEqual(1, len(loop_problems({"store/a.c": loop})), loop)
+            self.assertEqual([], loop_problems({"store/a.c": loop}, {"store/a.c"}), loop)
+            self.assertEqual(1, len(loop_problems({"store/a.c": loop + loop}, {"store/a.c"})), loop)
+        self.assertEqual([], loop_problems({"store/a.c": "    while (i < 2) {\n        i++;\n    }\n"
+                                                         "    if (sqlite3_step(row) == SQLITE_ROW) {\n    }\n"}))
 
     def test_declarations_are_where_definitions_are(self):
         declared = "sj_status sj_open(const char *path);\n"

@@ -294,6 +294,69 @@ static void lcov_counts_functions_whose_lines_are_known(void **state)
     database = without_lines;
 }
 
+/* Interrupts the database once, when it has been asked `at` times. */
+typedef struct interruption {
+    int asked, at;
+} interruption;
+
+static int interrupt_once(void *context)
+{
+    interruption *one = context;
+    return ++one->asked == one->at;
+}
+
+/* Exports, with an interruption. Returns the status; the caller frees `*text`. */
+static sj_status export_interrupted(const sj_exporter *exporter, interruption *one, char **text,
+                                    size_t *size, sj_error *error)
+{
+    FILE *output = open_memstream(text, size);
+    *error = (sj_error){0};
+    sqlite3_progress_handler(database, 20, interrupt_once, one);
+    const sj_status status =
+        exporter->write(database, &(sj_call_part){.session_id = 1}, output, error);
+    sqlite3_progress_handler(database, 0, NULL, NULL);
+    fclose(output);
+    return status;
+}
+
+static void check_interruptions(const sj_exporter *exporter)
+{
+    enum { MOMENTS = 40 };
+    char *whole = NULL;
+    size_t whole_size = 0;
+    sj_error error;
+    interruption none = {.at = -1};
+    const sj_status status = export_interrupted(exporter, &none, &whole, &whole_size, &error);
+    for (int i = 0; status == SJ_OK && i < MOMENTS; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        interruption one = {.at = 1 + (int)((int64_t)i * none.asked / MOMENTS)};
+        if (export_interrupted(exporter, &one, &text, &size, &error) == SJ_OK) {
+            if (size != whole_size) {
+                fail_msg("%s: %zu bytes of %zu after an interruption at %d of %d", exporter->name,
+                         size, whole_size, one.at, none.asked);
+            }
+            assert_memory_equal(text, whole, size);
+        } else {
+            assert_string_not_equal(error.text, "");
+        }
+        free(text);
+    }
+    free(whole);
+}
+
+static void an_interrupted_export_fails_or_is_whole(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"folded",   "chrome-json", "function.txt", "report.txt",
+                                          "perfetto", "speedscope",  "pprof",        "callgrind",
+                                          "arrow",    "parquet"};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        assert_non_null(sj_exporter_find(formats[i]));
+        check_interruptions(sj_exporter_find(formats[i]));
+    }
+}
+
 static void an_unknown_format_is_not_found(void **state)
 {
     (void)state;
@@ -311,6 +374,7 @@ int main(void)
         cmocka_unit_test(values_and_costs_of_a_call_are_in_its_event),
         cmocka_unit_test(the_format_follows_from_the_file_name),
         cmocka_unit_test(lcov_counts_functions_whose_lines_are_known),
+        cmocka_unit_test(an_interrupted_export_fails_or_is_whole),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
