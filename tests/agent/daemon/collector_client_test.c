@@ -1,5 +1,5 @@
-/* Tests that a frame's type is changed only if nothing of the frame is lost, and that a client stops
- * although NNG does not close its socket. */
+/* Tests that a frame's type is changed only if nothing of the frame is lost, and that a client
+ * stops although NNG does not close its socket. */
 #include "agent/daemon/collector_client.h"
 #include "tests/support/check.h"
 
