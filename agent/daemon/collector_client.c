@@ -101,10 +101,14 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 
 void sj_server_client_stop(sj_server_client *client)
 {
-    /* If NNG does not close the socket, the current request ends by its timeout. */
-    if (!client->is_stuck && !sj_socket_close(client->socket)) {
-        client->is_stuck = true;
+    if (client->is_stuck || sj_socket_close(client->socket)) {
+        return;
     }
+    /* NNG does not end the current request, so its thread has to stop waiting. */
+    pthread_mutex_lock(&client->mutex);
+    client->is_stuck = true;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
 }
 
 bool sj_server_client_is_stuck(const sj_server_client *client)
@@ -138,14 +142,15 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Waits until `aio` is done, and redials meanwhile if necessary. Returns NNG's result. NNG without
- * memory may lose an operation and its timer: then the client is stuck. */
+/* Waits until `aio` is done or the client is stuck, and redials meanwhile if necessary. Returns
+ * NNG's result. NNG without memory may lose an operation and its timer: then the client is
+ * stuck. */
 static int await(sj_server_client *client, int timeout_ms)
 {
     const int64_t over_ns = monotonic_ns() + (timeout_ms + GRACE_MS) * INT64_C(1000000);
     pthread_mutex_lock(&client->mutex);
     while (!client->is_done) {
-        if (monotonic_ns() > over_ns) {
+        if (client->is_stuck || monotonic_ns() > over_ns) {
             client->is_stuck = true;
             pthread_mutex_unlock(&client->mutex);
             return NNG_EINTERNAL;
@@ -161,7 +166,7 @@ static int await(sj_server_client *client, int timeout_ms)
         const struct timespec deadline = {.tv_sec = next_poll_ns / 1000000000,
                                           .tv_nsec = next_poll_ns % 1000000000};
         pthread_mutex_lock(&client->mutex);
-        if (!client->is_done && client->connections == state.connections &&
+        if (!client->is_done && !client->is_stuck && client->connections == state.connections &&
             client->connected == state.connected) {
             pthread_cond_timedwait(&client->changed, &client->mutex, &deadline);
         }

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CLOSE_S = 5 };
+enum { CLOSE_S = 2 };
 
 typedef struct closing {
     nng_socket socket;

@@ -5,7 +5,7 @@
 #include <nng/nng.h>
 #include <stdbool.h>
 
-/* Closes a socket like nng_close, but waits at most 5 s. In NNG 1.5.2 a close may wait forever if a
+/* Closes a socket like nng_close, but waits at most 2 s. In NNG 1.5.2 a close may wait forever if a
  * message arrives while its connection is being closed (see socket_close.c). Returns false if NNG
  * has not closed the socket within this time. NNG's threads may then still call the socket's
  * callbacks, so the caller must never free the callbacks' arguments. Do not call it on NNG's

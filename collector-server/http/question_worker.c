@@ -8,9 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIPE = STDIN_FILENO, SUMS_MAX_BYTES = 24 << 20, FIRST_OTHER_FILE = 3 };
+
+/* The connection of the next question. It is opened before the question arrives, because that takes
+ * longer than most questions. */
+typedef struct reader {
+    const char *path;
+    sj_sums_cache *sums;
+    sqlite3 *next;    /* NULL: not open */
+    struct stat file; /* of `next` */
+} reader;
+
+/* Opens the next connection. If that fails, take_connection tries again and reports it. */
+static void open_ahead(reader *ahead)
+{
+    sj_error ignored;
+    if (stat(ahead->path, &ahead->file) != 0 ||
+        sj_query_open_reader(ahead->path, ahead->sums, &ahead->next, &ignored) != SJ_OK) {
+        ahead->next = NULL;
+    }
+}
+
+/* Returns a connection to the file that has the path now, owned by the caller. */
+static sj_status take_connection(reader *ahead, sqlite3 **database, sj_error *error)
+{
+    struct stat now;
+    *database = ahead->next;
+    ahead->next = NULL;
+    if (*database != NULL && stat(ahead->path, &now) == 0 && now.st_dev == ahead->file.st_dev &&
+        now.st_ino == ahead->file.st_ino) {
+        return SJ_OK;
+    }
+    sqlite3_close(*database);
+    return sj_query_open_reader(ahead->path, ahead->sums, database, error);
+}
 
 static bool read_all(void *bytes, size_t size)
 {
@@ -53,12 +87,12 @@ static json_t *read_question(void)
 
 /* Makes the answer as text, owned by the caller. Each question gets its own connection, so that
  * changes by a guard or a statement end with it. */
-static sj_status make_result(const char *path, sj_sums_cache *sums, const json_t *question,
+static sj_status make_result(reader *ahead, const json_t *question,
                              const sj_question_limits *limits, char **text, sj_error *error)
 {
     sqlite3 *database = NULL;
     json_t *body = NULL;
-    SJ_TRY(sj_query_open_reader(path, sums, &database, error));
+    SJ_TRY(take_connection(ahead, &database, error));
     sj_status status =
         sj_question_run(database, question, limits->heap_bytes, NULL, NULL, &body, error);
     sqlite3_close(database);
@@ -79,12 +113,11 @@ static bool write_result(sj_status status, const char *text)
 }
 
 /* Answers one question. Returns false if the server has ended. */
-static bool run(const char *path, sj_sums_cache *sums, const json_t *question,
-                const sj_question_limits *limits)
+static bool run(reader *ahead, const json_t *question, const sj_question_limits *limits)
 {
     sj_error error = {0};
     char *text = NULL;
-    const sj_status status = make_result(path, sums, question, limits, &text, &error);
+    const sj_status status = make_result(ahead, question, limits, &text, &error);
     const bool is_written = write_result(status, status == SJ_OK ? text : error.text);
     free(text);
     return is_written;
@@ -116,16 +149,18 @@ void sj_question_worker_main(int argc, char **argv)
                                        .file_bytes = atoll(argv[FILE_SIZE])};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)close_range(FIRST_OTHER_FILE, ~0U, 0);
-    sj_sums_cache *sums = sj_sums_cache_new(SUMS_MAX_BYTES);
+    reader ahead = {.path = argv[PATH], .sums = sj_sums_cache_new(SUMS_MAX_BYTES)};
     if (sj_question_confine(&limits, &error) != SJ_OK) {
         refuse_all(&error);
         _exit(1);
     }
     json_t *question;
     bool may_continue = true;
+    open_ahead(&ahead);
     while (may_continue && (question = read_question()) != NULL) {
-        may_continue = run(argv[PATH], sums, question, &limits);
+        may_continue = run(&ahead, question, &limits);
         json_decref(question);
+        open_ahead(&ahead);
     }
     _exit(0);
 }

@@ -1,7 +1,7 @@
 /* Runs simulated devices against one collector. Measures acknowledgements, CPU, memory and loss.
  *
  *   fleet_load [devices] [blocks per second of each] [events per block] [seconds] [recording.db]
- *              [port]
+ *              [port] [number of the first device]
  *
  * The blocks are cut from a recording of `sojourn record`, the same for all devices, or made up.
  * The collector is a child process, whose CPU time wait4 returns. With a port, the devices send to
@@ -69,6 +69,7 @@ typedef struct device {
 typedef struct fleet {
     device *devices;
     uint32_t count;
+    uint32_t first_number;
     uint64_t interval_ns;
     uint32_t events;
     int epoll;
@@ -401,7 +402,7 @@ static void make_fleet(fleet *all)
     for (uint32_t i = 0; i < all->count; i++) {
         device *one = &all->devices[i];
         one->maker = (frame_maker){.session_tag = 0x5a,
-                                   .session_number = i + 1,
+                                   .session_number = all->first_number + i,
                                    .encoder = base.encoder,
                                    .block = base.block,
                                    .block_capacity = base.block_capacity * 2,
@@ -558,7 +559,8 @@ int main(int argc, char **argv)
 {
     fleet all = {.count = argc > 1 ? (uint32_t)atol(argv[1]) : 1000,
                  .interval_ns = UINT64_C(1000000000) / (argc > 2 ? (uint64_t)atol(argv[2]) : 10),
-                 .events = argc > 3 ? (uint32_t)atol(argv[3]) : 8192};
+                 .events = argc > 3 ? (uint32_t)atol(argv[3]) : 8192,
+                 .first_number = argc > 7 ? (uint32_t)atol(argv[7]) : 1};
     const uint64_t seconds = argc > 4 ? (uint64_t)atol(argv[4]) : 10;
     recorded_blocks recorded;
     struct rusage own;

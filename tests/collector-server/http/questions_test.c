@@ -3,13 +3,16 @@
 #include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -103,6 +107,62 @@ static void one_process_answers_one_question_after_the_other(void **state)
         assert_still_well();
     }
     assert_int_equal(find_worker(), first);
+}
+
+/* True if a process has the database open. */
+static bool has_database_open(pid_t pid)
+{
+    char folder[64];
+    char link[128];
+    char target[PATH_MAX];
+    bool is_open = false;
+    snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)pid);
+    DIR *files = opendir(folder);
+    assert_non_null(files);
+    for (const struct dirent *entry; !is_open && (entry = readdir(files)) != NULL;) {
+        snprintf(link, sizeof(link), "%s/%.20s", folder, entry->d_name);
+        const ssize_t size = readlink(link, target, sizeof(target) - 1);
+        target[size > 0 ? size : 0] = '\0';
+        const char *name = strrchr(target, '/');
+        is_open = name != NULL && strcmp(name + 1, database_path) == 0;
+    }
+    closedir(files);
+    return is_open;
+}
+
+static void wait_for_open_database(void)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    for (int waited_ms = 0; !has_database_open(find_worker()); waited_ms += 5) {
+        assert_true(waited_ms < PATIENT_MS);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Opening a connection takes longer than most questions, so no question waits for it. */
+static void a_waiting_process_has_opened_its_next_connection(void **state)
+{
+    (void)state;
+    assert_still_well();
+    wait_for_open_database();
+    assert_still_well();
+}
+
+static void a_waiting_process_reads_the_file_that_replaced_the_database(void **state)
+{
+    (void)state;
+    char said[512];
+    char other[80];
+    snprintf(other, sizeof(other), "other_%s", database_path);
+    sqlite3 *database = fixture_create(other, 0);
+    fixture_add_session(database, "fourth", 1);
+    sqlite3_close(database);
+    assert_still_well();
+    wait_for_open_database();
+    assert_int_equal(rename(other, database_path), 0);
+    assert_int_equal(
+        ask("SELECT count(*) AS n FROM sessions", PATIENT_MS, NULL, said, sizeof(said)), SJ_OK);
+    assert_non_null(strstr(said, "\"rows\":[[4]]"));
 }
 
 /* Each question would use more than a machine has, or would never end. */
@@ -377,6 +437,7 @@ int main(int argc, char **argv)
     sj_question_worker_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_process_answers_one_question_after_the_other),
+        cmocka_unit_test(a_waiting_process_has_opened_its_next_connection),
         cmocka_unit_test(hostile_questions_end_with_a_sentence),
         cmocka_unit_test(temporary_files_are_few),
         cmocka_unit_test(a_process_that_ends_is_replaced),
@@ -387,6 +448,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_has_a_lower_priority_than_the_server),
         cmocka_unit_test(a_confined_process_has_files_and_memory_only),
         cmocka_unit_test(a_worker_starts_no_workers),
+        cmocka_unit_test(a_waiting_process_reads_the_file_that_replaced_the_database),
     };
     return cmocka_run_group_tests(tests, start_pool, stop_pool);
 }

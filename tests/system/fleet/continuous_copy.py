@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Litestream copies the database of a collector that stores calls. The collector is killed and its database lost.
-The database that Litestream restores is sound and has everything that was copied, and the recording continues in
-it.
+"""Litestream copies the database of a collector that stores calls, into a folder or into a store that speaks S3. The
+collector is killed and its database lost. The database that Litestream restores is sound and has everything that was
+copied, and the recording continues in it.
 
-continuous_copy.py BUILD_FOLDER PACKAGES_FOLDER
+continuous_copy.py BUILD_FOLDER PACKAGES_FOLDER [STORE_PACKAGES_FOLDER]
 """
 import os
 import signal
@@ -11,29 +11,67 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from fleet_testing import accepts_connections, free_port
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 TOOL = "node_modules/@flydotio/litestream-linux-x64/litestream"
+STORE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "packages", "store.cjs")
+BUCKET = "copies"
+KEY = "S3RVER"  # the name and the secret of the store's only user
+
+
+class Folder:
+    """A folder for the copies."""
+
+    def __init__(self, sojourn):
+        self.replica = {"type": "file", "path": sojourn.path("copies")}
+
+    def stop(self):
+        """Does nothing: a folder has no process."""
+
+
+class Store:
+    """A store for the copies that speaks S3, with one bucket."""
+
+    def __init__(self, sojourn, packages):
+        port = free_port()
+        self.folder, self.log = sojourn.path("store"), open(sojourn.path("store.log"), "wb")
+        os.mkdir(self.folder)
+        self.process = subprocess.Popen(
+            ["node", STORE, packages, self.folder, str(port), BUCKET], stdout=self.log, stderr=self.log)
+        wait_for("the store", lambda: accepts_connections(port))
+        self.replica = {"type": "s3", "bucket": BUCKET, "path": "lab", "endpoint": f"http://127.0.0.1:{port}",
+                        "region": "us-east-1", "force-path-style": "true", "access-key-id": KEY,
+                        "secret-access-key": KEY}
+
+    def stop(self):
+        held = sum(len(files) for _, _, files in os.walk(os.path.join(self.folder, BUCKET)))
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+        check(held > 0, "the store has no copy")
 
 
 class Copies:
     """The database's copies and the process that makes them."""
 
-    def __init__(self, sojourn, tool, database):
-        self.tool, self.folder, self.given_back = tool, sojourn.path("copies"), sojourn.path("given_back.db")
+    def __init__(self, sojourn, tool, database, place):
+        self.tool, self.database, self.given_back = tool, database, sojourn.path("given_back.db")
         self.log = open(sojourn.path("litestream.log"), "wb")
-        configuration = sojourn.path("litestream.yml")
-        with open(configuration, "w", encoding="utf-8") as file:
+        self.configuration = sojourn.path("litestream.yml")
+        replica = "\n        ".join(f"{key}: {value}" for key, value in place.replica.items())
+        with open(self.configuration, "w", encoding="utf-8") as file:
             file.write(f"dbs:\n  - path: {database}\n    monitor-interval: 50ms\n    replicas:\n"
-                       f"      - type: file\n        path: {self.folder}\n        sync-interval: 50ms\n")
-        self.process = subprocess.Popen([tool, "replicate", "-config", configuration], stdout=self.log, stderr=self.log)
+                       f"      - {replica}\n        sync-interval: 50ms\n")
+        self.process = subprocess.Popen([tool, "replicate", "-config", self.configuration], stdout=self.log,
+                                        stderr=self.log)
 
     def give_back(self):
         """Restores a database from the copies. Returns false while there are no copies."""
         if os.path.exists(self.given_back):
             os.unlink(self.given_back)
-        done = subprocess.run([self.tool, "restore", "-o", self.given_back, f"file://{self.folder}"],
-                              capture_output=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run([self.tool, "restore", "-config", self.configuration, "-o", self.given_back,
+                               self.database], capture_output=True, timeout=PATIENCE_S, check=False)
         return done.returncode == 0
 
     def kill(self):
@@ -91,7 +129,8 @@ def test(sojourn, arguments):
     url = f"ipc://{sojourn.path('collector.ipc')}"
     database = sojourn.path("lab.db")
     server = start(sojourn, url, database)
-    copies = Copies(sojourn, os.path.join(arguments[0], TOOL), database)
+    place = Store(sojourn, arguments[1]) if len(arguments) > 1 else Folder(sojourn)
+    copies = Copies(sojourn, os.path.join(arguments[0], TOOL), database, place)
     ends = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "ends")
     command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]
     with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
@@ -104,6 +143,7 @@ def test(sojourn, arguments):
             recorder.wait(PATIENCE_S)
             server.terminate()
             server.wait(PATIENCE_S)
+            place.stop()
     row, = sojourn.sql(database, "SELECT sent_calls - stored_calls - lost_calls AS uncounted, stored_calls FROM sessions")
     check(row["uncounted"] == 0 and row["stored_calls"] > 0, f"sent is not stored + lost: {row}")
 
