@@ -232,3 +232,24 @@ void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t fun
         fputc('}', output);
     }
 }
+
+sj_status sj_call_arguments_text(const sj_call_arguments_reader *reader, int64_t function_id,
+                                 int64_t call_id, char **text)
+{
+    size_t size = 0;
+    *text = NULL;
+    if (reader->values == NULL && reader->costs == NULL) {
+        return SJ_OK;
+    }
+    FILE *output = open_memstream(text, &size);
+    if (output == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_call_arguments_write(reader, function_id, call_id, "", output);
+    const bool is_written = fclose(output) == 0;
+    if (!is_written || size == 0) {
+        free(*text);
+        *text = NULL;
+    }
+    return is_written ? SJ_OK : SJ_ENOMEM;
+}

@@ -35,4 +35,9 @@ void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zer
 void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
                              int64_t call_id, const char *before, FILE *output);
 
+/* Writes the recorded data of a call as JSON to `*text`, which the caller frees; NULL if no data of
+ * the call were recorded. Fails with SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_call_arguments_text(const sj_call_arguments_reader *reader,
+                                               int64_t function_id, int64_t call_id, char **text);
+
 #endif

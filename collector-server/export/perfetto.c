@@ -149,27 +149,6 @@ static size_t set_categories(const sj_call_event *event, char *categories[3])
     return count;
 }
 
-/* Returns the recorded data of the call as JSON. The caller frees the text. Returns NULL if there
- * is none, or if out of memory. */
-static char *dup_recorded_data(const trace_writer *writer, const sj_call_event *event)
-{
-    if (writer->arguments.values == NULL && writer->arguments.costs == NULL) {
-        return NULL;
-    }
-    char *text = NULL;
-    size_t size = 0;
-    FILE *output = open_memstream(&text, &size);
-    if (output == NULL) {
-        return NULL;
-    }
-    sj_call_arguments_write(&writer->arguments, event->function_id, event->call_id, "", output);
-    if (fclose(output) != 0 || size == 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet,
                              const sj_call_event *event)
 {
@@ -182,7 +161,8 @@ static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet
     Perfetto__DebugAnnotation recorded = PERFETTO__DEBUG_ANNOTATION__INIT;
     Perfetto__DebugAnnotation *annotations[] = {&recorded};
     recorded.name = "recorded";
-    recorded.legacy_json_value = dup_recorded_data(writer, event);
+    SJ_TRY(sj_call_arguments_text(&writer->arguments, event->function_id, event->call_id,
+                                  &recorded.legacy_json_value));
     slice->n_debug_annotations = recorded.legacy_json_value != NULL ? 1 : 0;
     slice->debug_annotations = annotations;
     const sj_status status = write_event_packet(writer, packet, event);
