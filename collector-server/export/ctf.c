@@ -44,7 +44,7 @@ typedef struct trace_writer {
     sj_call_arguments_reader arguments;
     sj_hash_map known;    /* functions of the trace */
     sj_hash_map written;  /* streams that have a file */
-    sqlite3_stmt *losses; /* of the current stream, at the next loss */
+    sqlite3_stmt *losses; /* the statement is at the next loss of the track */
     bool has_loss;
     /* The current track. */
     FILE *file; /* NULL: none */
@@ -278,34 +278,26 @@ static sj_status write_event(void *context, const sj_call_event *event)
     return note_function(writer, event->function_id);
 }
 
+static sj_status write_other_loss(void *context, sqlite3_stmt *row)
+{
+    trace_writer *writer = context;
+    const int64_t stream_id = sqlite3_column_int64(row, 0);
+    return sj_hash_map_find(&writer->written, (uint64_t)stream_id, 1) != NULL
+               ? SJ_OK
+               : begin_track(writer, &(sj_call_track){.stream_id = stream_id,
+                                                      .name = "lost calls",
+                                                      .process_name = ""});
+}
+
 /* Writes the losses of the streams that have no calls in the trace, each stream as a track. */
 static sj_status write_other_losses(trace_writer *writer)
 {
-    sqlite3_stmt *row = NULL;
-    sj_status status = SJ_OK;
-    int result = SQLITE_DONE;
-    if (sqlite3_prepare_v2(writer->database,
-                           "SELECT DISTINCT coalesce(stream_id, 0) FROM gaps "
-                           "WHERE session_id = ?1 AND calls > 0",
-                           -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(writer->error, SJ_EIO, "cannot read the losses: %s",
-                       sqlite3_errmsg(writer->database));
-    }
-    sqlite3_bind_int64(row, 1, writer->trace.session_id);
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        const int64_t stream_id = sqlite3_column_int64(row, 0);
-        if (sj_hash_map_find(&writer->written, (uint64_t)stream_id, 1) == NULL) {
-            status = begin_track(
-                writer,
-                &(sj_call_track){.stream_id = stream_id, .name = "lost calls", .process_name = ""});
-        }
-    }
-    sqlite3_finalize(row);
-    if (status == SJ_OK && result != SQLITE_DONE) {
-        return sj_fail(writer->error, SJ_EIO, "cannot read the losses: %s",
-                       sqlite3_errmsg(writer->database));
-    }
-    return status == SJ_OK ? end_track(writer) : status;
+    SJ_TRY(sj_sql_each(writer->database,
+                       "SELECT DISTINCT coalesce(stream_id, 0) FROM gaps "
+                       "WHERE session_id = ?1 AND calls > 0",
+                       SJ_SQL_INTS(writer->trace.session_id), write_other_loss, writer,
+                       writer->error));
+    return end_track(writer);
 }
 
 static sj_status write_metadata(const trace_writer *writer)

@@ -19,7 +19,8 @@ typedef struct sj_exporter {
     bool lists_calls; /* writes single calls; an exporter of sums (a profile) does not */
     bool is_whole;    /* cannot write a limited part (sj_call_part_is_limited) */
     /* Writes a part of a session. Memory does not grow with the number of calls. The caller checks
-     * `output` for write errors. Fails with SJ_EIO and other errors. NULL: the format is a folder. */
+     * `output` for write errors. Fails with SJ_EIO and other errors. NULL: the format is a
+     * folder. */
     sj_status (*write)(sqlite3 *database, const sj_call_part *part, FILE *output, sj_error *error);
     /* Writes the files of a format that is a folder into `folder`, which is empty, and checks them
      * for write errors. Otherwise like `write`, and NULL if the format is a file. */

@@ -22,18 +22,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Columns of sj_firefox_losses_sql. */
+enum { LOSS_STREAM, LOSS_CALLS, LOSS_START, LOSS_END };
+
 enum { NS_OF_MS = 1000000, VARINT_BITS = 7, VARINT_MORE = 0x80 };
 
 typedef struct profile_writer {
     FILE *output;
     FILE *times; /* the current thread: differences of the times of its samples, as varints */
     sqlite3 *database;
-    sqlite3_stmt *losses;
     sj_error *error;
     int64_t session_id;
     sj_firefox_tables tables;
     sj_hash_map written; /* streams that are threads of the file */
-    int64_t stream_id;   /* of the current thread; 0: none */
+    int64_t stream_id;   /* the current thread; 0: none */
     uint32_t *open;      /* 1 + index of the stacks of the open calls */
     size_t open_count, open_capacity;
     uint32_t stack;         /* 1 + index of the current stack; 0: no call is open */
@@ -42,6 +44,7 @@ typedef struct profile_writer {
     int64_t last_ns;        /* begin of the current stack */
     int64_t last_sample_ns; /* time of the last written sample */
     uint64_t samples;
+    bool has_other_losses; /* streams that are not in the file lost calls */
 } profile_writer;
 
 static void write_ms(FILE *output, int64_t ns)
@@ -120,40 +123,43 @@ static void write_weights(profile_writer *writer)
     }
 }
 
+/* One column of the lost calls of a thread. */
+typedef struct loss_column {
+    profile_writer *writer;
+    int column; /* LOSS_CALLS, LOSS_START or LOSS_END */
+    uint64_t count;
+} loss_column;
+
+static sj_status write_loss(void *context, sqlite3_stmt *row)
+{
+    loss_column *losses = context;
+    profile_writer *writer = losses->writer;
+    const uint64_t stream = (uint64_t)sqlite3_column_int64(row, LOSS_STREAM);
+    if (writer->stream_id == 0 && sj_hash_map_find(&writer->written, stream, 1) != NULL) {
+        return SJ_OK;
+    }
+    if (losses->count++ != 0) {
+        fputc(',', writer->output);
+    }
+    if (losses->column == LOSS_CALLS) {
+        fprintf(writer->output, "{\"type\":\"LostCalls\",\"calls\":%lld}",
+                (long long)sqlite3_column_int64(row, LOSS_CALLS));
+    } else {
+        write_ms(writer->output, sqlite3_column_int64(row, losses->column));
+    }
+    return SJ_OK;
+}
+
 /* Writes one column of the lost calls of the current thread, and counts them. Without a thread: of
  * all streams that are not threads of the file. */
-static sj_status write_loss_column(profile_writer *writer, char column, uint64_t *count)
+static sj_status write_loss_column(profile_writer *writer, int column, uint64_t *count)
 {
-    sqlite3_stmt *row = writer->losses;
-    FILE *output = writer->output;
-    int result;
-    *count = 0;
-    sqlite3_reset(row);
-    sqlite3_bind_int64(row, 1, writer->session_id);
-    if (writer->stream_id != 0) {
-        sqlite3_bind_int64(row, 2, writer->stream_id);
-    } else {
-        sqlite3_bind_null(row, 2);
-    }
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        const uint64_t stream = (uint64_t)sqlite3_column_int64(row, 0);
-        if (writer->stream_id == 0 && sj_hash_map_find(&writer->written, stream, 1) != NULL) {
-            continue;
-        }
-        if ((*count)++ != 0) {
-            fputc(',', output);
-        }
-        if (column == 'd') {
-            fprintf(output, "{\"type\":\"LostCalls\",\"calls\":%lld}",
-                    (long long)sqlite3_column_int64(row, 1));
-        } else {
-            write_ms(output, sqlite3_column_int64(row, column == 's' ? 2 : 3));
-        }
-    }
-    sqlite3_reset(row);
-    return result == SQLITE_DONE ? SJ_OK
-                                 : sj_fail(writer->error, SJ_EIO, "cannot read the losses: %s",
-                                           sqlite3_errmsg(writer->database));
+    loss_column losses = {.writer = writer, .column = column};
+    SJ_TRY(sj_sql_each(writer->database, sj_firefox_losses_sql,
+                       SJ_SQL_INTS(writer->session_id, writer->stream_id), write_loss, &losses,
+                       writer->error));
+    *count = losses.count;
+    return SJ_OK;
 }
 
 static void write_constants(FILE *output, const char *key, int value, uint64_t count)
@@ -169,11 +175,11 @@ static sj_status write_losses(profile_writer *writer)
     enum { PHASE_INTERVAL = 1 };
     uint64_t count;
     fputs("\"markers\":{\"data\":[", writer->output);
-    SJ_TRY(write_loss_column(writer, 'd', &count));
+    SJ_TRY(write_loss_column(writer, LOSS_CALLS, &count));
     fputs("],\n\"startTime\":[", writer->output);
-    SJ_TRY(write_loss_column(writer, 's', &count));
+    SJ_TRY(write_loss_column(writer, LOSS_START, &count));
     fputs("],\n\"endTime\":[", writer->output);
-    SJ_TRY(write_loss_column(writer, 'e', &count));
+    SJ_TRY(write_loss_column(writer, LOSS_END, &count));
     write_constants(writer->output, "name", SJ_FIREFOX_TEXT_LOSS, count);
     write_constants(writer->output, "phase", PHASE_INTERVAL, count);
     write_constants(writer->output, "category", 0, count);
@@ -291,28 +297,23 @@ static sj_status write_event(void *context, const sj_call_event *event)
     return SJ_OK;
 }
 
+static sj_status find_other_loss(void *context, sqlite3_stmt *row)
+{
+    profile_writer *writer = context;
+    const uint64_t stream = (uint64_t)sqlite3_column_int64(row, 0);
+    writer->has_other_losses |= sj_hash_map_find(&writer->written, stream, 1) == NULL;
+    return SJ_OK;
+}
+
 /* Writes a thread without samples that has the losses of all streams that are not in the file, if
  * there are any. */
 static sj_status write_other_losses(profile_writer *writer)
 {
-    static const char sql[] = "SELECT DISTINCT coalesce(stream_id, 0) FROM gaps "
-                              "WHERE session_id = ?1 AND calls > 0";
-    sqlite3_stmt *row = NULL;
-    bool has_losses = false;
-    int result = sqlite3_prepare_v2(writer->database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, writer->session_id);
-        while (!has_losses && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            const uint64_t stream = (uint64_t)sqlite3_column_int64(row, 0);
-            has_losses = sj_hash_map_find(&writer->written, stream, 1) == NULL;
-        }
-    }
-    sqlite3_finalize(row);
-    if (result != SQLITE_DONE && !has_losses) {
-        return sj_fail(writer->error, SJ_EIO, "cannot read the losses: %s",
-                       sqlite3_errmsg(writer->database));
-    }
-    if (!has_losses) {
+    SJ_TRY(sj_sql_each(writer->database,
+                       "SELECT DISTINCT coalesce(stream_id, 0) FROM gaps "
+                       "WHERE session_id = ?1 AND calls > 0",
+                       SJ_SQL_INTS(writer->session_id), find_other_loss, writer, writer->error));
+    if (!writer->has_other_losses) {
         return SJ_OK;
     }
     begin_thread(writer, "lost calls of other threads", "", 0, 0, false);
@@ -358,11 +359,6 @@ static sj_status write_head(profile_writer *writer)
 
 static sj_status write_profile(profile_writer *writer, const sj_call_part *part)
 {
-    if (sqlite3_prepare_v2(writer->database, sj_firefox_losses_sql, -1, &writer->losses, NULL) !=
-        SQLITE_OK) {
-        return sj_fail(writer->error, SJ_EIO, "cannot read the losses: %s",
-                       sqlite3_errmsg(writer->database));
-    }
     SJ_TRY(write_head(writer));
     SJ_TRY(sj_call_events_read(writer->database, part, write_event, writer, writer->error));
     SJ_TRY(end_stream(writer));
@@ -392,7 +388,6 @@ static sj_status write_firefox(sqlite3 *database, const sj_call_part *part, FILE
     if (writer.times != NULL) {
         fclose(writer.times);
     }
-    sqlite3_finalize(writer.losses);
     sj_hash_map_deinit(&writer.written);
     sj_firefox_tables_deinit(&writer.tables);
     free(writer.open);

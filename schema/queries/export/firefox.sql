@@ -11,5 +11,5 @@ SELECT coalesce(stream_id, 0), calls, start_ns, end_ns
 FROM gaps
 WHERE session_id = ?1
 AND calls > 0
-AND (?2 IS NULL OR stream_id = ?2)
+AND (?2 = 0 OR stream_id = ?2)
 ORDER BY start_ns, gap_id

@@ -22,7 +22,7 @@ ODD_NAME = b'hash "<\\>"\n\x01 \xff'
 
 
 class Reading:
-    """What babeltrace2 reads from a folder."""
+    """The calls and losses that babeltrace2 reads from a folder."""
 
     def __init__(self, folder):
         self.calls, self.losses, self.latest = [], [], {}
