@@ -55,7 +55,7 @@ typedef struct export_request {
 
 #define FORMATS                                                                                    \
     "function.txt, folded, chrome-json, perfetto, speedscope, firefox, pprof, callgrind, lcov, "   \
-    "cobertura, otlp, ctf, report.txt, arrow, parquet or html"
+    "cobertura, otlp, otlp-proto, ctf, report.txt, arrow, parquet or html"
 
 /* Returns the exporter that --format names, NULL if there is none of that name. Without --format,
  * returns the exporter for the ending of the output's name, by default the one for function.txt. */
@@ -165,6 +165,7 @@ static const sj_option export_options[] = {
              "lcov: coverage of functions and lines, for genhtml,\n"
              "cobertura: the same as XML, for build servers,\n"
              "otlp: chosen calls as spans of OpenTelemetry, as JSON,\n"
+             "otlp-proto: the same as protobuf,\n"
              "ctf: a folder with a CTF 1.8 trace, for babeltrace2,\n"
              "html: a page that opens without a server"},
     {.name = "output",

@@ -57,6 +57,7 @@ extern const sj_exporter sj_exporter_callgrind;
 extern const sj_exporter sj_exporter_lcov;
 extern const sj_exporter sj_exporter_cobertura;
 extern const sj_exporter sj_exporter_otlp;
+extern const sj_exporter sj_exporter_otlp_proto;
 extern const sj_exporter sj_exporter_firefox;
 extern const sj_exporter sj_exporter_ctf;
 
