@@ -17,9 +17,9 @@ typedef struct jfr_reader {
     sj_source *source;
     sj_import_log *log;
     sj_jfr_chunk chunk;
-    sj_hash_map functions; /* of the chunk: number of a method -> function */
-    sj_hash_map paths;     /* of the chunk: number of a stack trace -> path; 0: no frames */
-    uint32_t *frames;      /* of the current stack trace, innermost first */
+    sj_hash_map functions; /* number of a method in the chunk -> function */
+    sj_hash_map paths;     /* number of a stack trace in the chunk -> path; 0: no frames */
+    uint32_t *frames;      /* functions of the current stack trace, innermost first */
     size_t frame_count, frame_capacity;
     uint64_t start; /* offset of the chunk in the file */
     uint64_t without_stack, cut_stacks, native_samples;
