@@ -1,5 +1,6 @@
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/output_folder.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/export/exporter.h"
@@ -27,6 +28,23 @@ static int write_export(sqlite3 *database, const sj_call_part *part, const sj_ex
     return sj_output_file_close(&sj_command_export, &output, code);
 }
 
+static int write_folder(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
+                        const char *path)
+{
+    sj_error error = {0};
+    sj_output_folder output;
+    int code = sj_output_folder_open(&sj_command_export, path, &output);
+    if (code != SJ_EXIT_OK) {
+        return code;
+    }
+    const sj_status status = exporter->write_folder(database, part, output.unfinished, &error);
+    sj_query_print_warnings(&sj_command_export, database);
+    if (status != SJ_OK) {
+        code = sj_command_failed(&sj_command_export, &error);
+    }
+    return sj_output_folder_close(&sj_command_export, &output, code);
+}
+
 typedef struct export_request {
     sj_query_options query;
     sj_call_choice choice;
@@ -36,8 +54,8 @@ typedef struct export_request {
 } export_request;
 
 #define FORMATS                                                                                    \
-    "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, cobertura, " \
-    "otlp, report.txt, arrow, parquet or html"
+    "function.txt, folded, chrome-json, perfetto, speedscope, firefox, pprof, callgrind, lcov, "   \
+    "cobertura, otlp, otlp-proto, ctf, report.txt, arrow, parquet or html"
 
 /* Returns the exporter that --format names, NULL if there is none of that name. Without --format,
  * returns the exporter for the ending of the output's name, by default the one for function.txt. */
@@ -71,6 +89,8 @@ static int export_part(export_request *request, const sj_exporter *exporter, sql
                                       "%s is made of the sums of whole sessions: leave out the "
                                       "options that choose calls, or take another format",
                                       exporter->name);
+    } else if (exporter->write_folder != NULL) {
+        code = write_folder(database, &part, exporter, request->output);
     } else {
         code = write_export(database, &part, exporter,
                             strcmp(request->output, "-") == 0 ? NULL : request->output);
@@ -111,6 +131,10 @@ static int run_export(int argc, char **argv)
                                       "--format does not know '%s': it takes %s", request.format,
                                       FORMATS);
     }
+    if (exporter->write_folder != NULL && strcmp(request.output, "-") == 0) {
+        return sj_command_usage_error(&sj_command_export, "%s is a folder: name it with --output",
+                                      exporter->name);
+    }
     const int file_code =
         sj_query_parse_file(&sj_command_export, argc, argv, first, &request.query.file);
     if (file_code >= 0) {
@@ -135,11 +159,14 @@ static const sj_option export_options[] = {
              "parquet: the calls, compressed, for DuckDB and the like,\n"
              "perfetto: Perfetto's binary trace, for ui.perfetto.dev,\n"
              "speedscope: every call, for speedscope.app,\n"
+             "firefox: call stacks over time, for profiler.firefox.com,\n"
              "pprof: call paths with calls and self time, for go tool pprof,\n"
              "callgrind: functions and callees, for KCachegrind,\n"
              "lcov: coverage of functions and lines, for genhtml,\n"
              "cobertura: the same as XML, for build servers,\n"
              "otlp: chosen calls as spans of OpenTelemetry, as JSON,\n"
+             "otlp-proto: the same as protobuf,\n"
+             "ctf: a folder with a CTF 1.8 trace, for babeltrace2,\n"
              "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',

@@ -54,7 +54,7 @@ typedef struct imported {
 
 #define FORMATS                                                                                    \
     "chrome-json, speedscope, perf-script, folded, uftrace, callgrind, pprof, perfetto, "          \
-    "function.txt, xray, android-trace"
+    "function.txt, xray, android-trace, jfr"
 
 static sj_status print_note(void *context, sqlite3_stmt *row)
 {
@@ -279,7 +279,8 @@ static const sj_option import_table[] = {
              "perfetto: track events of Perfetto's binary traces,\n"
              "function.txt: one line for each entry and exit,\n"
              "xray: clang's XRay, or the text of llvm-xray convert,\n"
-             "android-trace: method traces of Android"},
+             "android-trace: method traces of Android,\n"
+             "jfr: samples of JDK Flight Recorder"},
     {.name = "name",
      .argument = "NAME",
      .kind = SJ_ARG_TEXT,

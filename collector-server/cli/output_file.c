@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define UNFINISHED ".unfinished"
@@ -132,12 +133,23 @@ int sj_output_file_open(const sj_command *command, const char *path, sj_output_f
     return SJ_EXIT_OK;
 }
 
+/* Returns why an earlier write failed, as far as the disk shows it; 0: unknown. Streams do not keep
+ * errno. A pipe has no blocks. */
+static int find_problem(FILE *file)
+{
+    struct statvfs disk;
+    const bool is_full =
+        fstatvfs(fileno(file), &disk) == 0 && disk.f_blocks != 0 && disk.f_bavail == 0;
+    return is_full ? ENOSPC : 0;
+}
+
 int sj_output_file_close(const sj_command *command, sj_output_file *output, int code)
 {
     const bool failed = ferror(output->file) != 0;
     const bool is_stdout = output->path == NULL;
+    const int earlier_problem = failed ? find_problem(output->file) : 0;
     const bool closed = (is_stdout ? fflush(stdout) : fclose(output->file)) == 0;
-    const int problem = closed ? 0 : errno; /* errno of an earlier failed write is lost */
+    const int problem = closed ? earlier_problem : errno;
     if (code == SJ_EXIT_OK && (failed || !closed)) {
         code = sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s%s%s",
                                 is_stdout ? "standard output" : output->path,

@@ -226,3 +226,26 @@ sj_status sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_
     }
     return status;
 }
+
+sj_status sj_call_arguments_text(const sj_call_arguments_reader *reader, int64_t function_id,
+                                 int64_t call_id, char **text, sj_error *error)
+{
+    size_t size = 0;
+    *text = NULL;
+    if (reader->values == NULL && reader->costs == NULL) {
+        return SJ_OK;
+    }
+    FILE *output = open_memstream(text, &size);
+    if (output == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = sj_call_arguments_write(reader, function_id, call_id, "", output, error);
+    if (fclose(output) != 0) {
+        status = SJ_ENOMEM;
+    }
+    if (status != SJ_OK || size == 0) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
+}

@@ -36,4 +36,10 @@ SJ_MUST_CHECK sj_status sj_call_arguments_write(const sj_call_arguments_reader *
                                                 int64_t function_id, int64_t call_id,
                                                 const char *before, FILE *output, sj_error *error);
 
+/* Writes the recorded data of a call as JSON to `*text`, which the caller frees; NULL if no data of
+ * the call were recorded. Returns SJ_ENOMEM or an error of SQLite. */
+SJ_MUST_CHECK sj_status sj_call_arguments_text(const sj_call_arguments_reader *reader,
+                                               int64_t function_id, int64_t call_id, char **text,
+                                               sj_error *error);
+
 #endif

@@ -4,13 +4,23 @@
 #include <string.h>
 
 const sj_exporter *const sj_exporters[] = {
-    &sj_exporter_function_txt, &sj_exporter_folded,
-    &sj_exporter_chrome_json,  &sj_exporter_report_txt,
-    &sj_exporter_arrow,        &sj_exporter_parquet,
-    &sj_exporter_perfetto,     &sj_exporter_speedscope,
-    &sj_exporter_pprof,        &sj_exporter_callgrind,
-    &sj_exporter_lcov,         &sj_exporter_cobertura,
-    &sj_exporter_otlp,         NULL,
+    &sj_exporter_function_txt,
+    &sj_exporter_folded,
+    &sj_exporter_chrome_json,
+    &sj_exporter_report_txt,
+    &sj_exporter_arrow,
+    &sj_exporter_parquet,
+    &sj_exporter_perfetto,
+    &sj_exporter_speedscope,
+    &sj_exporter_pprof,
+    &sj_exporter_callgrind,
+    &sj_exporter_lcov,
+    &sj_exporter_cobertura,
+    &sj_exporter_otlp,
+    &sj_exporter_firefox,
+    &sj_exporter_ctf,
+    &sj_exporter_otlp_proto,
+    NULL,
 };
 
 const sj_exporter *sj_exporter_find(const char *name)
@@ -21,6 +31,12 @@ const sj_exporter *sj_exporter_find(const char *name)
         }
     }
     return NULL;
+}
+
+const sj_exporter *sj_exporter_find_file(const char *name)
+{
+    const sj_exporter *exporter = sj_exporter_find(name);
+    return exporter != NULL && exporter->write != NULL ? exporter : NULL;
 }
 
 size_t sj_exporter_ending(const sj_exporter *exporter, const char *file)

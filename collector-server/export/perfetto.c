@@ -152,32 +152,6 @@ static size_t set_categories(const sj_call_event *event, char *categories[3])
     return count;
 }
 
-/* Sets `*text` to the recorded data of the call as JSON, which the caller frees, or to NULL if the
- * call has no recorded data. Returns SJ_ENOMEM or an error of SQLite. */
-static sj_status dup_recorded_data(const trace_writer *writer, const sj_call_event *event,
-                                   char **text)
-{
-    *text = NULL;
-    if (writer->arguments.values == NULL && writer->arguments.costs == NULL) {
-        return SJ_OK;
-    }
-    size_t size = 0;
-    FILE *output = open_memstream(text, &size);
-    if (output == NULL) {
-        return SJ_ENOMEM;
-    }
-    sj_status status = sj_call_arguments_write(&writer->arguments, event->function_id,
-                                               event->call_id, "", output, writer->error);
-    if (fclose(output) != 0) {
-        status = SJ_ENOMEM;
-    }
-    if (status != SJ_OK || size == 0) {
-        free(*text);
-        *text = NULL;
-    }
-    return status;
-}
-
 static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet,
                              const sj_call_event *event)
 {
@@ -190,7 +164,8 @@ static sj_status write_begin(trace_writer *writer, Perfetto__TracePacket *packet
     Perfetto__DebugAnnotation recorded = PERFETTO__DEBUG_ANNOTATION__INIT;
     Perfetto__DebugAnnotation *annotations[] = {&recorded};
     recorded.name = "recorded";
-    SJ_TRY(dup_recorded_data(writer, event, &recorded.legacy_json_value));
+    SJ_TRY(sj_call_arguments_text(&writer->arguments, event->function_id, event->call_id,
+                                  &recorded.legacy_json_value, writer->error));
     slice->n_debug_annotations = recorded.legacy_json_value != NULL ? 1 : 0;
     slice->debug_annotations = annotations;
     const sj_status status = write_event_packet(writer, packet, event);

@@ -132,12 +132,13 @@ static sj_status make(sj_export_jobs *maker, const char *session, const char *di
     int64_t next = 0;
     json_t *arguments = json_loads(maker->command.arguments, 0, NULL);
     const char *format = json_string_value(json_object_get(arguments, "format"));
-    const sj_exporter *exporter = sj_exporter_find(format != NULL ? format : "function.txt");
+    const sj_exporter *exporter = sj_exporter_find_file(format != NULL ? format : "function.txt");
     sj_status status = SJ_OK;
     if (exporter == NULL || session == NULL) {
-        status = sj_fail(error, SJ_EINVAL,
-                         "there is no format \"%.40s\"; `sojourn export --help` names them",
-                         format != NULL ? format : "");
+        status =
+            sj_fail(error, SJ_EINVAL,
+                    "\"%.40s\" is not the format of a file; `sojourn export --help` lists them",
+                    format != NULL ? format : "");
     }
     if (status == SJ_OK) {
         status = sj_database_open_reader(maker->database, &database, error);

@@ -119,10 +119,11 @@ static sj_status answer_export(sj_request *request, json_t **body, sj_error *err
     FILE *file = NULL;
     (void)body;
     SJ_TRY(sj_parameter_text(request, "format", FORMAT_BYTES - 1, &format, error));
-    const sj_exporter *exporter = format != NULL ? sj_exporter_find(format) : NULL;
+    const sj_exporter *exporter = format != NULL ? sj_exporter_find_file(format) : NULL;
     if (exporter == NULL) {
-        return sj_fail(error, SJ_EINVAL,
-                       "parameter 'format' must be one that `sojourn export --help` lists");
+        return sj_fail(
+            error, SJ_EINVAL,
+            "parameter 'format' must be one that `sojourn export --help` lists as a file");
     }
     SJ_TRY(open_nameless(request->context->database_path, &file, error));
     sj_status status = write_all(request, exporter, file, error);

@@ -55,5 +55,6 @@ extern const sj_importer sj_importer_function_txt;
 extern const sj_importer sj_importer_xray;
 extern const sj_importer sj_importer_android_trace;
 extern const sj_importer sj_importer_perfetto;
+extern const sj_importer sj_importer_jfr;
 
 #endif

@@ -6,10 +6,19 @@
 #include <sys/stat.h>
 
 const sj_importer *const sj_importers[] = {
-    &sj_importer_speedscope,    &sj_importer_chrome_json,  &sj_importer_perf_script,
-    &sj_importer_folded,        &sj_importer_uftrace,      &sj_importer_callgrind,
-    &sj_importer_pprof,         &sj_importer_function_txt, &sj_importer_xray,
-    &sj_importer_android_trace, &sj_importer_perfetto,     NULL,
+    &sj_importer_speedscope,
+    &sj_importer_chrome_json,
+    &sj_importer_perf_script,
+    &sj_importer_folded,
+    &sj_importer_uftrace,
+    &sj_importer_callgrind,
+    &sj_importer_pprof,
+    &sj_importer_function_txt,
+    &sj_importer_xray,
+    &sj_importer_android_trace,
+    &sj_importer_perfetto,
+    &sj_importer_jfr,
+    NULL,
 };
 
 const sj_importer *sj_importer_find(const char *name)

@@ -225,6 +225,7 @@ const formats: readonly (readonly [string, string])[] = [
     ["chrome-json", "trace events, for Perfetto, speedscope and chrome://tracing"],
     ["perfetto", "Perfetto's binary trace, for ui.perfetto.dev"],
     ["speedscope", "speedscope: every call"],
+    ["firefox", "Firefox Profiler: call stacks over time"],
     ["pprof", "pprof: call paths, for go tool pprof"],
     ["callgrind", "callgrind: functions and callees, for KCachegrind"],
     ["lcov", "lcov: coverage, for genhtml"],
