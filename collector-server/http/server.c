@@ -261,7 +261,7 @@ static enum MHD_Result refuse(sj_http *server, struct MHD_Connection *connection
         return MHD_NO;
     }
     if (!(*held)->is_asked) {
-        snprintf((*held)->refusal, sizeof((*held)->refusal), "%s", refusal);
+        memcpy((*held)->refusal, denied->of_role, sizeof((*held)->refusal));
         (*held)->job.refusal = (*held)->refusal;
     }
     return answer_path(server, connection, path, visitor, *held);
