@@ -54,9 +54,9 @@ sj_status sj_session_list(const char *spool_root,
     DIR *folder = opendir(spool_root);
     bool may_continue = true;
     if (folder == NULL) {
-        return errno == ENOENT
-                   ? SJ_OK
-                   : sj_fail(error, SJ_EIO, "cannot read %s: %s", spool_root, strerror(errno));
+        return errno == ENOENT ? SJ_OK
+                               : sj_fail(error, errno == ENOMEM ? SJ_ENOMEM : SJ_EIO,
+                                         "cannot read %s: %s", spool_root, strerror(errno));
     }
     for (struct dirent *entry = readdir(folder); entry != NULL && may_continue;
          entry = readdir(folder)) {

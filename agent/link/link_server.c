@@ -10,6 +10,7 @@
 #include "agent/ptrace/proc_status.h"
 #include "agent/registry/method_group.h"
 #include "agent/runtimes/runtime.h"
+#include "proto/base/socket_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,7 +22,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ typedef struct link_client {
 
 struct sj_link_server {
     sj_link_server_options options;
-    char socket_path[PATH_MAX];
+    sj_socket_file socket_file;
     int listener;
     int wake; /* eventfd: signals the stop */
     pthread_t thread;
@@ -712,19 +712,17 @@ void sj_link_server_step(sj_link_server *server, int timeout_ms)
 
 static sj_status listen_at(sj_link_server *server, sj_error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(server->socket_path) >= sizeof(address.sun_path)) {
-        return sj_fail(error, SJ_ELIMIT, "the path of the control socket %s is too long",
-                       server->socket_path);
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/control", server->options.runtime_directory);
+    if (strlen(path) >= sizeof(server->socket_file.path)) {
+        return sj_fail(error, SJ_ELIMIT, "the path of the control socket %s is too long", path);
     }
-    memcpy(address.sun_path, server->socket_path, strlen(server->socket_path) + 1);
     server->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server->listener < 0 ||
-        bind(server->listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        chmod(server->socket_path, 0600) != 0 || /* no connection is possible before listen */
+        !sj_socket_file_bind(&server->socket_file, server->listener, path) ||
+        chmod(path, 0600) != 0 || /* no connection is possible before listen */
         listen(server->listener, BACKLOG) != 0) {
-        return sj_fail(error, SJ_EIO, "cannot listen at %s: %s", server->socket_path,
-                       strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot listen at %s: %s", path, strerror(errno));
     }
     return SJ_OK;
 }
@@ -739,8 +737,6 @@ sj_status sj_link_server_start(const sj_link_server_options *options, sj_link_se
     made->options = *options;
     made->listener = -1;
     made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    snprintf(made->socket_path, sizeof(made->socket_path), "%s/control",
-             options->runtime_directory);
     sj_status status = made->wake < 0
                            ? sj_fail(error, SJ_EIO, "cannot make an event: %s", strerror(errno))
                            : listen_at(made, error);
@@ -777,9 +773,9 @@ void sj_link_server_stop(sj_link_server *server)
     for (size_t i = 0; i < server->client_count; i++) {
         close_client(&server->clients[i]);
     }
+    sj_socket_file_remove(&server->socket_file);
     if (server->listener >= 0) {
         close(server->listener);
-        unlink(server->socket_path);
     }
     if (server->wake >= 0) {
         close(server->wake);

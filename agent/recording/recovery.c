@@ -318,7 +318,8 @@ sj_status sj_recovery_all(const char *spool_root, unsigned *count, sj_error *err
     *count = 0;
     if (directory == NULL) {
         return errno == ENOENT ? SJ_OK
-                               : sj_fail(error, SJ_EIO, "%s: %s", spool_root, strerror(errno));
+                               : sj_fail(error, errno == ENOMEM ? SJ_ENOMEM : SJ_EIO, "%s: %s",
+                                         spool_root, strerror(errno));
     }
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char path[PATH_MAX];

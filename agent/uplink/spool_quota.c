@@ -29,8 +29,9 @@ uint64_t sj_spool_directory_bytes(const char *directory)
     return sum;
 }
 
-/* Sums the spools beside `directory`, and what they have set aside. */
-static uint64_t sum_others(const char *directory)
+/* Sums the spools beside `directory`, and what they have set aside. Returns false if their folder
+ * cannot be read, for example without memory. */
+static bool sum_others(const char *directory, uint64_t *others_bytes)
 {
     sj_spool_aside aside;
     char root[PATH_MAX];
@@ -52,10 +53,14 @@ static uint64_t sum_others(const char *directory)
             sum += aside.bytes;
         }
     }
+    if (slash != NULL && folder == NULL) {
+        return false;
+    }
     if (folder != NULL) {
         closedir(folder);
     }
-    return sum;
+    *others_bytes = sum;
+    return true;
 }
 
 static int64_t now_ns(void)
@@ -78,9 +83,10 @@ uint64_t sj_spool_quota_left(sj_spool_quota *quota, const char *directory, uint6
     const bool is_scarce = known + segment_bytes >= quota->budget_bytes;
     if (quota->summed_ns == 0 || own_bytes >= quota->own_bytes + segment_bytes ||
         (is_scarce && now_ns() - quota->summed_ns > 1000000000)) {
-        quota->others_bytes = sum_others(directory);
-        quota->own_bytes = own_bytes;
-        quota->summed_ns = now_ns();
+        if (sum_others(directory, &quota->others_bytes)) {
+            quota->own_bytes = own_bytes;
+            quota->summed_ns = now_ns();
+        }
     }
     const uint64_t used = quota->others_bytes + own_bytes;
     return used < quota->budget_bytes ? quota->budget_bytes - used : 0;

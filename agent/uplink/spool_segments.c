@@ -31,7 +31,8 @@ static sj_status list_segments(const char *directory, uint32_t **numbers, size_t
 {
     DIR *folder = opendir(directory);
     if (folder == NULL) {
-        return sj_fail(error, SJ_EIO, "cannot read %s: %s", directory, strerror(errno));
+        return sj_fail(error, errno == ENOMEM ? SJ_ENOMEM : SJ_EIO, "cannot read %s: %s", directory,
+                       strerror(errno));
     }
     size_t capacity = 0;
     sj_status status = SJ_OK;

@@ -177,12 +177,13 @@ static int import_file(const import_options *options, const sj_importer *importe
     }
     sj_part_remove(part_files[0]);
     sj_work_progress_hide();
+    sj_text_clean(error.text); /* it may quote the file */
     (void)snprintf(object, sizeof(object), "import %s", path);
     if (target->database != NULL) {
-        sj_audit_add_local(target->database, "import", object, status == SJ_OK ? "done" : "failed");
+        sj_audit_add_local(target->database, "import", object,
+                           status == SJ_OK ? "done" : error.text);
     }
     if (status != SJ_OK) {
-        sj_text_clean(error.text); /* it may quote the file */
         return sj_command_failed(&sj_command_import, &error);
     }
     return report(options, target->database, path, &done);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -50,29 +49,9 @@ const char *sj_edge_peer_text(const sj_edge_peer *peer, char text[SJ_EDGE_PEER_T
 
 static sj_status failed(sj_endpoint *endpoint, const char *url, int problem, sj_error *error)
 {
-    if (endpoint->descriptor >= 0) {
-        close(endpoint->descriptor);
-    }
-    *endpoint = (sj_endpoint){.descriptor = -1};
+    sj_endpoint_close(endpoint);
     return sj_fail(error, problem == EADDRINUSE ? SJ_EEXIST : SJ_EIO, "cannot listen on %s: %s",
                    url, strerror(problem));
-}
-
-/* Removes a socket file that has no server, as a killed server leaves it behind. The kernel refuses
- * a connection to any other kind of file in the same way. */
-static void remove_stale(const struct sockaddr_un *address, socklen_t size)
-{
-    struct stat file;
-    if (lstat(address->sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) {
-        return;
-    }
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe >= 0) {
-        if (connect(probe, (const struct sockaddr *)address, size) != 0 && errno == ECONNREFUSED) {
-            unlink(address->sun_path);
-        }
-        close(probe);
-    }
 }
 
 static sj_status listen_locally(sj_endpoint *endpoint, const char *url, const char *name,
@@ -84,20 +63,14 @@ static sj_status listen_locally(sj_endpoint *endpoint, const char *url, const ch
         return sj_fail(error, SJ_EINVAL, "%s: the path has 1 to %zu bytes", url,
                        sizeof(address.sun_path) - 2);
     }
-    memcpy(address.sun_path + is_abstract, name, length);
+    memcpy(address.sun_path + 1, name, length); /* of an abstract address */
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
     endpoint->descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (!is_abstract) {
-        remove_stale(&address, size);
-    }
-    if (endpoint->descriptor < 0 ||
-        bind(endpoint->descriptor, (const struct sockaddr *)&address, size) != 0) {
-        return failed(endpoint, url, errno, error);
-    }
-    if (!is_abstract) {
-        memcpy(endpoint->path, name, length + 1);
-    }
-    return SJ_OK;
+    const bool is_bound =
+        endpoint->descriptor >= 0 &&
+        (is_abstract ? bind(endpoint->descriptor, (const struct sockaddr *)&address, size) == 0
+                     : sj_socket_file_bind(&endpoint->file, endpoint->descriptor, name));
+    return is_bound ? SJ_OK : failed(endpoint, url, errno, error);
 }
 
 /* Splits HOST:PORT. An IPv6 host is in brackets; "*" and "" mean every address. */
@@ -216,11 +189,9 @@ int sj_endpoint_accept(const sj_endpoint *endpoint, sj_edge_peer *peer)
 
 void sj_endpoint_close(sj_endpoint *endpoint)
 {
+    sj_socket_file_remove(&endpoint->file);
     if (endpoint->descriptor >= 0) {
         close(endpoint->descriptor);
-    }
-    if (endpoint->path[0] != '\0') {
-        unlink(endpoint->path);
     }
     *endpoint = (sj_endpoint){.descriptor = -1};
 }

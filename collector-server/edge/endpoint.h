@@ -3,6 +3,7 @@
 #define SJ_COLLECTOR_SERVER_EDGE_ENDPOINT_H
 
 #include "proto/base/error.h"
+#include "proto/base/socket_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ typedef struct sj_endpoint {
     int descriptor; /* listening, non-blocking; -1: none */
     bool is_tls;
     bool is_ipc;
-    char path[108]; /* socket file of an ipc:// address, removed at the end; "": none */
+    sj_socket_file file; /* of an ipc:// address */
 } sj_endpoint;
 
 /* True if `url` begins with tcp://, tls+tcp://, ipc:// or abstract://. */

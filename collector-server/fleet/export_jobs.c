@@ -79,8 +79,8 @@ static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t se
     const int descriptor = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (file == NULL) {
-        const sj_status status =
-            sj_fail(error, SJ_EIO, "cannot write %s: %s", fresh, strerror(errno));
+        const sj_status status = sj_fail(error, errno == ENOMEM ? SJ_ENOMEM : SJ_EIO,
+                                         "cannot write %s: %s", fresh, strerror(errno));
         if (descriptor >= 0) {
             close(descriptor);
             unlink(fresh);

@@ -36,13 +36,14 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* True if this token ran the statement in this hour. Remembers only the latest statements, so a
- * forgotten statement gets another row. */
+/* True if this token made the same request in this hour. Remembers only the latest requests, so a
+ * forgotten one gets another row. */
 static bool is_repeated(const sj_request *request)
 {
     sj_http_context *context = request->context;
     uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), request->visitor.who);
     hash = hash_text(hash ^ (uint64_t)(time(NULL) / 3600), request->object);
+    hash = hash_text(hash, request->action);
     return atomic_exchange(&context->asked[hash % SJ_ASKED_REMEMBERED], hash) == hash;
 }
 
@@ -53,8 +54,8 @@ void sj_audited_write(const sj_request *request, sj_status status, const sj_erro
     sqlite3 *database = NULL;
     sj_error problem = {0};
     const sj_http_context *context = request->context;
-    if (request->action == NULL ||
-        (request->is_question && (!context->audits_questions || is_repeated(request)))) {
+    if (request->action == NULL || (request->is_question && !context->audits_questions) ||
+        ((request->is_question || request->is_refused) && is_repeated(request))) {
         return;
     }
     write_peer(request->connection, peer);

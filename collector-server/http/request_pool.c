@@ -96,14 +96,29 @@ static sj_status run_post(sj_request_job *job, json_t **body, sj_error *error)
 {
     json_t *input = NULL;
     sj_request *request = &job->request;
-    SJ_TRY(sj_post_parse(job->posted, &input, error));
-    char *text = job->route->action != NULL ? json_dumps(input, JSON_COMPACT) : NULL;
+    sj_status status = sj_post_parse(job->posted, &input, error);
+    char *text =
+        job->route->action != NULL && status == SJ_OK ? json_dumps(input, JSON_COMPACT) : NULL;
     request->action = job->route->action;
-    request->object = text != NULL ? text : "";
-    const sj_status status = job->route->post(request, input, body, error);
+    request->object = text != NULL ? text : job->route->pattern;
+    request->is_refused = status != SJ_OK;
+    if (status == SJ_OK) {
+        status = job->route->post(request, input, body, error);
+    }
     sj_audited_write(request, status, error);
     free(text);
     json_decref(input);
+    return status;
+}
+
+/* Makes the audit's row of a POST that the visitor's role forbids. */
+static sj_status run_refused(sj_request_job *job, sj_error *error)
+{
+    const sj_status status = sj_fail(error, SJ_EPERM, "%s", job->refusal);
+    job->request.action = job->route->action;
+    job->request.object = job->route->pattern;
+    job->request.is_refused = true;
+    sj_audited_write(&job->request, status, error);
     return status;
 }
 
@@ -124,8 +139,9 @@ static void make_response(sj_request_job *job)
     const bool is_post = job->posted != NULL;
     sj_request *request = &job->request;
     request->next_check_ms = now_ms() + UNWATCHED_MS;
-    const sj_status status =
-        is_post ? run_post(job, &body, &error) : run_get(job->route, request, &body, &error);
+    const sj_status status = job->refusal != NULL ? run_refused(job, &error)
+                             : is_post            ? run_post(job, &body, &error)
+                                                  : run_get(job->route, request, &body, &error);
     if (request->is_question) {
         sj_audited_write(request, status, &error);
     }

@@ -19,8 +19,9 @@ enum { SJ_REQUEST_THREADS = 8, SJ_REQUESTS_SLOW_AT_ONCE = 4 };
 typedef struct sj_request_job {
     sj_request request;
     const sj_route *route;
-    const sj_post_body *posted;    /* NULL: the request is a GET; borrowed */
-    unsigned status;               /* HTTP status; set when the answer is made */
+    const sj_post_body *posted; /* NULL: the request is a GET; borrowed */
+    const char *refusal;        /* why the visitor's role forbids the request; NULL: it does not */
+    unsigned status;            /* HTTP status; set when the answer is made */
     struct MHD_Response *response; /* the answer */
     struct sj_request_job *next;   /* used by the pool */
 } sj_request_job;

@@ -27,10 +27,11 @@ typedef struct sj_request {
     int socket;
     uint64_t next_check_ms;
     bool is_left;
-    /* The next three members are for the audit (audited.h); texts are borrowed. */
+    /* The next four members are for the audit (audited.h); texts are borrowed. */
     const char *action; /* NULL: the request gets no row in the audit */
     const char *object; /* what the request changes or reads; of SQL: the statement */
     bool is_question;   /* the request runs SQL */
+    bool is_refused;    /* the visitor's role, or an invalid body, forbids the POST */
 } sj_request;
 
 typedef struct sj_route {

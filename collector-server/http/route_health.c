@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ENGINE_BYTES = 512 };
+enum { ENGINE_BYTES = 512, DEADLINE_MS = 5000 };
 
 /* Adds the engine that answers, whether changes are accepted, who asks, and the token's file. */
 static sj_status add_engine(const sj_request *request, json_t *body)
@@ -55,6 +55,18 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 const sj_route sj_route_health = {
     .pattern = "/api/v1/health", .role = SJ_ROLE_READER, .run = answer_health};
 
+/* Reads the health from a connection of its own, so that a database that cannot be opened or read
+ * is an answer, too. */
+static sj_status read_health(sj_request *request, json_t **health, sj_error *error)
+{
+    sj_database_pool *databases = request->context->databases;
+    SJ_TRY(sj_database_pool_borrow(databases, DEADLINE_MS, sj_request_is_wanted, request,
+                                   &request->database, error));
+    const sj_status status = answer_health(request, health, error);
+    sj_database_pool_give(databases, request->database);
+    return status;
+}
+
 /* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
  * 503 for any error. Clients with the token get the reason, which may name files. Other clients
  * learn nothing about stored data (request_pool.c). */
@@ -65,7 +77,7 @@ static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *er
     sj_status status =
         context->check != NULL ? context->check(context->metrics_context, error) : SJ_OK;
     if (status == SJ_OK) {
-        status = answer_health(request, &health, error);
+        status = read_health(request, &health, error);
     }
     if (status != SJ_OK) {
         return SJ_EAGAIN;
@@ -75,4 +87,5 @@ static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *er
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_healthz = {.pattern = "/healthz", .is_public = true, .run = answer_healthz};
+const sj_route sj_route_healthz = {
+    .pattern = "/healthz", .is_public = true, .has_own_database = true, .run = answer_healthz};

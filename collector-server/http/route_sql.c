@@ -48,21 +48,22 @@ static const char *find_named(const char *name)
     return query != NULL ? query->text : question != NULL ? question->sql : NULL;
 }
 
-static sj_status find_sql(const sj_request *request, const char **sql, const char **name,
-                          sj_error *error)
+static sj_status find_sql(sj_request *request, const char **sql, const char **name, sj_error *error)
 {
     SJ_TRY(sj_parameter_text(request, "sql", SQL_BYTES_MAX, sql, error));
     SJ_TRY(sj_parameter_text(request, "query", NAME_BYTES, name, error));
     if ((*sql == NULL) == (*name == NULL)) {
         return sj_fail(error, SJ_EINVAL, "give 'sql', or the name of a question as 'query'");
     }
-    if (*sql != NULL) {
-        SJ_TRY(sj_request_needs(request, SJ_ROLE_ANALYST, error));
+    const bool is_own = *sql != NULL;
+    *sql = is_own ? *sql : find_named(*name);
+    if (*sql == NULL) {
+        return no_such_question(error);
     }
-    if (*name != NULL) {
-        *sql = find_named(*name);
-    }
-    return *sql != NULL ? SJ_OK : no_such_question(error);
+    request->action = "sql";
+    request->object = *sql;
+    request->is_question = true;
+    return is_own ? sj_request_needs(request, SJ_ROLE_ANALYST, error) : SJ_OK;
 }
 
 /* Builds the question of a request (question.h); owned by the caller. */
@@ -73,9 +74,6 @@ static sj_status read_question(sj_request *request, json_t **question, sj_error 
     int64_t rows = 0;
     int64_t time_ms = 0;
     SJ_TRY(find_sql(request, &sql, &name, error));
-    request->action = "sql";
-    request->object = sql;
-    request->is_question = true;
     SJ_TRY(sj_parameter_number(request, "rows", (sj_parameter_range){1, ROWS_MAX, ROWS_DEFAULT},
                                &rows, error));
     SJ_TRY(sj_parameter_number(request, "ms", (sj_parameter_range){1, TIME_MAX_MS, TIME_DEFAULT_MS},

@@ -33,6 +33,14 @@ static bool accepts_post(const char *path)
     return route != NULL && route->post != NULL;
 }
 
+/* True if a request is a POST that changes something. */
+static bool is_action(const char *path, const char *method)
+{
+    int64_t id = 0;
+    const sj_route *route = sj_route_find(path, &id);
+    return strcmp(method, "POST") == 0 && route != NULL && route->action != NULL;
+}
+
 /* Returns the role that a request needs. On the loopback, the dashboard's files need none: they are
  * the same everywhere, and a page must be able to ask for the token. A method that a path does not
  * accept is refused later, but only to clients with a token. */
@@ -112,6 +120,7 @@ static const char *refuse_site(const sj_http_context *context, struct MHD_Connec
 /* A refusal of a request. */
 typedef struct denial {
     unsigned code;
+    bool is_audited; /* a visitor's role forbids an action */
     char of_role[SJ_LOGIN_WHO_BYTES + 100];
 } denial;
 
@@ -154,6 +163,8 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     sj_login_identify(&context->login, context->is_remote, connection, visitor);
     refusal = refuse_visitor(context, visitor, needed_role(context, path, method, reads), denied);
     if (refusal != NULL) {
+        denied->is_audited =
+            *code == MHD_HTTP_FORBIDDEN && context->mirror == NULL && is_action(path, method);
         return refusal;
     }
     if (strcmp(method, "POST") == 0 && accepts_post(path)) {
@@ -178,6 +189,7 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
 typedef struct exchange {
     bool is_post;
     bool is_asked; /* the pool has `job`, or has finished it */
+    char refusal[sizeof(((denial *)NULL)->of_role)];
     sj_post_body posted;
     sj_request_job job;
 } exchange;
@@ -220,14 +232,39 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
         .connection = connection, .context = &server->context, .visitor = *visitor};
     const sj_route *route = sj_route_find(path, &request.id);
     if (route != NULL) {
-        return held->is_post || route->run != NULL ? ask(server, held, &request, route)
-                                                   : route->respond(&request);
+        return held->is_post || held->job.refusal != NULL || route->run != NULL
+                   ? ask(server, held, &request, route)
+                   : route->respond(&request);
     }
     const sj_asset *asset = sj_asset_find(path);
     if (asset != NULL) {
         return sj_reply_asset(connection, asset);
     }
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
+}
+
+/* Answers a request that is refused. The request pool writes those that belong into the audit,
+ * because that waits for other writers. */
+static enum MHD_Result refuse(sj_http *server, struct MHD_Connection *connection, const char *path,
+                              const sj_visitor *visitor, const denial *denied, const char *refusal,
+                              exchange **held)
+{
+    if (!denied->is_audited && (*held == NULL || (*held)->job.refusal == NULL)) {
+        return denied->code == MHD_HTTP_UNAUTHORIZED
+                   ? sj_reply_login(connection, refusal, server->context.is_remote)
+                   : sj_reply_error(connection, denied->code, refusal);
+    }
+    if (*held == NULL) {
+        *held = calloc(1, sizeof(**held));
+    }
+    if (*held == NULL) {
+        return MHD_NO;
+    }
+    if (!(*held)->is_asked) {
+        memcpy((*held)->refusal, denied->of_role, sizeof((*held)->refusal));
+        (*held)->job.refusal = (*held)->refusal;
+    }
+    return answer_path(server, connection, path, visitor, *held);
 }
 
 /* Handles a request. libmicrohttpd calls it with the headers, then with each piece of the body,
@@ -261,9 +298,10 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
     sj_connection_watch_answering(server->context.watch, connection,
                                   refusal == NULL && strcmp(url, "/api/v1/events") == 0);
     if (refusal != NULL) {
-        return denied.code == MHD_HTTP_UNAUTHORIZED
-                   ? sj_reply_login(connection, refusal, server->context.is_remote)
-                   : sj_reply_error(connection, denied.code, refusal);
+        const enum MHD_Result result =
+            refuse(server, connection, url, &visitor, &denied, refusal, &held);
+        *request_context = held;
+        return result;
     }
     return answer_path(server, connection, url, &visitor, held);
 }

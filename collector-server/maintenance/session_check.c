@@ -37,7 +37,11 @@ static const session_rule rules[] = {
      " t.thread_id = s.thread_id AND t.session_id = ?1))"},
     {"a block's numbers are out of range", sj_session_check_block_range_sql},
     {"a call path is not its own or goes round in a circle", sj_session_check_paths_sql},
-    {"its sums are of functions that it does not have", sj_session_check_strange_functions_sql},
+    {"it has hook plans of other modules or functions", sj_session_check_strange_plans_sql},
+    {"its calls or sums are of functions that it does not have",
+     sj_session_check_strange_functions_sql},
+    {"its calls refer to call paths that it does not have", sj_session_check_strange_paths_sql},
+    {"its calls are of streams that it does not have", sj_session_check_strange_streams_sql},
     {"its sums by call path, function and caller differ (\"sojourn verify --rebuild\" there makes "
      "them anew)",
      sj_session_check_sums_differ_sql},
@@ -163,6 +167,52 @@ static sj_status check_numbers(sqlite3 *database, int64_t session_id, const char
     return status;
 }
 
+/* The rows that belong to session ?1, by the column that says so. */
+static const char *const owners[][2] = {
+    {"session_id", "= ?1"},
+    {"stream_id", "IN (SELECT stream_id FROM source.streams WHERE session_id = ?1)"},
+    {"report_id", "IN (SELECT report_id FROM source.reports WHERE session_id = ?1)"},
+    {"module_id", "IN (SELECT module_id FROM source.session_modules WHERE session_id = ?1)"},
+    {"hook_plan_id", "IN (SELECT hook_plan_id FROM source.session_modules WHERE session_id = ?1)"},
+    {"function_id", "IN (SELECT function_id FROM source.session_modules JOIN source.functions USING"
+                    " (module_id) WHERE session_id = ?1)"},
+    {"zombie_id", "IN (SELECT zombie_id FROM source.zombie_reports WHERE session_id = ?1)"},
+    {"device_id", "= (SELECT device_id FROM source.sessions WHERE session_id = ?1)"}};
+
+static const char *rows_by(const char *owner)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof(owners) / sizeof(owners[0]) && strcmp(owners[i][0], owner) != 0) {
+        ++i;
+    }
+    return owners[i][1];
+}
+
+/* Refuses rows with the same unique key. The copy would fail half done, or drop one of them. */
+static sj_status check_key(void *context, sqlite3_stmt *row)
+{
+    const check_run *run = context;
+    const sj_session_check_keys_row key = sj_read_session_check_keys(row);
+    char *sql = sqlite3_mprintf("SELECT 1 FROM source.\"%w\" WHERE %s %s AND %s GROUP BY %s"
+                                " HAVING count(*) > 1",
+                                key.name, key.owner, rows_by(key.owner), key.are_set, key.columns);
+    char *what =
+        sqlite3_mprintf("two rows of its %s have the same numbers (%s)", key.name, key.columns);
+    const sj_status status = sql != NULL && what != NULL
+                                 ? ask(run->database, sql, run->session_id, what, run->error)
+                                 : sj_fail(run->error, SJ_ENOMEM, "no memory to check a session");
+    sqlite3_free(sql);
+    sqlite3_free(what);
+    return status;
+}
+
+static sj_status check_keys(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    check_run run = {.database = database, .session_id = session_id, .error = error};
+    return sj_sql_each(database, sj_session_check_keys_sql, (sj_sql_binds){0}, check_key, &run,
+                       error);
+}
+
 static sj_status check_block(void *context, sqlite3_stmt *row)
 {
     const check_run *run = context;
@@ -197,6 +247,7 @@ static sj_status check_blocks(sqlite3 *database, int64_t session_id, sj_progress
 sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_progress_work work,
                            sj_error *error)
 {
+    SJ_TRY(check_keys(database, session_id, error));
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); ++i) {
         SJ_TRY(check_numbers(database, session_id, measured[i], error));
     }

@@ -544,18 +544,21 @@ static void find_place(const char *value, char *place, size_t capacity)
 }
 
 /* Reports why the server did not start, with the line of the configuration file whose value the
- * error names. */
+ * error names. Of several values in the error, it is the longest one, because an address can begin
+ * with another one. Of equal addresses, the last one failed. */
 static void report_start(const server_options *options, const sj_error *error)
 {
     char place[PATH_MAX] = "";
+    const char *named = "";
     const char *const others[] = {options->http, options->database, options->tls};
-    for (size_t i = 0; i < options->url_count + 3 && place[0] == '\0'; i++) {
+    for (size_t i = 0; i < options->url_count + 3; i++) {
         const char *value =
             i < options->url_count ? options->urls[i] : others[i - options->url_count];
-        if (value != NULL && strstr(error->text, value) != NULL) {
-            find_place(value, place, sizeof(place));
+        if (value != NULL && strlen(value) >= strlen(named) && strstr(error->text, value) != NULL) {
+            named = value;
         }
     }
+    find_place(named, place, sizeof(place));
     fprintf(stderr, "sojournd: %s%s\n", place, error->text);
 }
 

@@ -237,10 +237,11 @@ CREATE TABLE audit (
     -- The client's address; empty: the action came from the command line.
     peer TEXT NOT NULL DEFAULT '',
     -- `command` (policies and tags, too), `sessions` (pins, tags, notes, removals), `import`,
-    -- `finding`, `device` (invitations and revocations), `token` or `sql`. A statement that one token
-    -- runs again within an hour has one row.
+    -- `finding`, `device` (invitations and revocations), `token` or `sql`. A statement or a forbidden
+    -- request that one token repeats within an hour has one row.
     action TEXT NOT NULL,
-    -- The object of the action: the request, the command line or the statement, cut after 4 KiB.
+    -- The object of the action: the request, the command line or the statement, cut after 4 KiB. Of
+    -- a request that was refused before its body was read, the path.
     object TEXT NOT NULL DEFAULT '',
     -- `done`, or the reason why the action was not done.
     outcome TEXT NOT NULL

@@ -51,17 +51,66 @@ WHERE session_id = ?1
 AND (path_id >> 32 <> ?1 OR parent_path_id >= path_id OR parent_path_id >> 32 <> ?1
     OR NOT {session_check_is_its_function(call_paths.function_id)})
 
+-- part: session_check_its_streams
+(SELECT stream_id FROM source.streams WHERE session_id = ?1)
+
 -- name: session_check_strange_functions
+-- Calls that a filter left out may have no function.
 SELECT 1
-FROM source.function_stats
-WHERE session_id = ?1
-AND NOT {session_check_is_its_function(function_stats.function_id)}
-UNION ALL
+FROM (SELECT function_id FROM source.function_stats WHERE session_id = ?1
+    UNION ALL SELECT callee_function_id FROM source.call_edges WHERE session_id = ?1
+    UNION ALL SELECT caller_function_id FROM source.call_edges WHERE session_id = ?1 AND caller_function_id <> 0
+    UNION ALL SELECT function_id FROM source.slow_calls WHERE session_id = ?1
+    UNION ALL SELECT function_id FROM source.call_costs WHERE session_id = ?1
+    UNION ALL SELECT function_id FROM source.filtered_calls WHERE session_id = ?1 AND function_id <> 0
+    UNION ALL SELECT function_id FROM source.decisions WHERE session_id = ?1 AND function_id <> 0
+    UNION ALL SELECT function_id FROM source.open_calls WHERE stream_id IN {session_check_its_streams}) AS f
+WHERE NOT {session_check_is_its_function(f.function_id)}
+
+-- name: session_check_strange_paths
 SELECT 1
-FROM source.call_edges
-WHERE session_id = ?1
-AND NOT ({session_check_is_its_function(call_edges.callee_function_id)} AND (caller_function_id = 0
-    OR {session_check_is_its_function(call_edges.caller_function_id)}))
+FROM (SELECT path_id FROM source.slow_calls WHERE session_id = ?1
+    UNION ALL SELECT path_id FROM source.timeline WHERE stream_id IN {session_check_its_streams}) AS x
+WHERE NOT EXISTS (SELECT 1 FROM source.call_paths AS p WHERE p.path_id = x.path_id AND p.session_id = ?1)
+AND x.path_id IS NOT NULL
+
+-- name: session_check_strange_streams
+SELECT 1
+FROM (SELECT call_id FROM source.slow_calls WHERE session_id = ?1
+    UNION ALL SELECT call_id FROM source.arguments WHERE session_id = ?1
+    UNION ALL SELECT call_id FROM source.call_costs WHERE session_id = ?1)
+WHERE call_id >> 38 NOT IN {session_check_its_streams}
+
+-- name: session_check_strange_plans
+SELECT 1
+FROM {session_check_its_modules} AND s.hook_plan_id IS NOT NULL AND (NOT EXISTS (SELECT 1
+    FROM source.hook_plans AS p WHERE p.hook_plan_id = s.hook_plan_id AND p.module_id = s.module_id)
+    OR EXISTS (SELECT 1 FROM source.hook_plan_functions AS h WHERE h.hook_plan_id = s.hook_plan_id
+    AND h.function_id NOT BETWEEN m.first_function_id AND m.first_function_id + m.function_count - 1))
+
+-- name: session_check_keys
+-- Selects the unique keys of all copied tables, each as a list of columns. They come from the target,
+-- because the file can lack them.
+-- row: name text, owner text, columns text, are_set text
+WITH copied AS (SELECT t.name, (SELECT c.name FROM pragma_table_info(t.name, 'main') AS c
+        WHERE c.name IN ('session_id', 'stream_id', 'report_id')
+        ORDER BY c.name = 'session_id' DESC, c.name = 'stream_id' DESC LIMIT 1) AS owner
+    FROM main.sqlite_schema AS t WHERE t.type = 'table'
+    UNION ALL VALUES ('modules', 'module_id'), ('functions', 'module_id'), ('hook_plans', 'hook_plan_id'),
+        ('hook_plan_functions', 'hook_plan_id'), ('function_lines', 'function_id'),
+        ('inlined_functions', 'function_id'), ('devices', 'device_id'), ('device_clocks', 'device_id'),
+        ('zombies', 'zombie_id')),
+    key_columns AS (SELECT t.name, t.owner, i.name AS key, c.name AS column
+    FROM copied AS t, pragma_index_list(t.name, 'main') AS i, pragma_index_info(i.name, 'main') AS c
+    WHERE i."unique"
+    UNION ALL SELECT t.name, t.owner, '', c.name
+    FROM copied AS t, pragma_table_info(t.name, 'main') AS c WHERE c.pk = 1 AND c.type = 'INTEGER'
+    AND (SELECT sum(pk > 0) FROM pragma_table_info(t.name, 'main')) = 1)
+SELECT name, owner, group_concat(column, ', '), group_concat(column || ' IS NOT NULL', ' AND ')
+FROM key_columns
+WHERE owner IS NOT NULL
+AND EXISTS (SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = key_columns.name)
+GROUP BY name, key
 
 -- name: session_check_sums_differ
 SELECT 1

@@ -643,6 +643,27 @@ static void the_last_report_has_the_whole_number(void **state)
     assert_int_equal(after.frames, before.frames + 1);
 }
 
+static void test_a_server_leaves_the_socket_of_another_one(void **state)
+{
+    fixture *f = *state;
+    const sj_link_server_options second = {.runtime_directory = f->directory,
+                                           .registry = f->registry};
+    sj_link_server *refused = NULL;
+    sj_error error = {0};
+    char path[96];
+    assert_int_equal(sj_link_server_start(&second, &refused, &error), SJ_EIO);
+    assert_non_null(strstr(error.text, "Address already in use"));
+    close(connect_agent(f)); /* the first server still listens */
+    snprintf(path, sizeof(path), "%s/control", f->directory);
+    assert_int_equal(unlink(path), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    sj_link_server_stop(f->server);
+    f->server = NULL;
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -662,6 +683,7 @@ int main(void)
         WITH_FIXTURE(a_process_that_lacks_memory_to_join_is_counted_and_reported),
         WITH_FIXTURE(a_module_that_lacks_memory_for_its_plan_is_counted_and_reported),
         WITH_FIXTURE(the_last_report_has_the_whole_number),
+        WITH_FIXTURE(test_a_server_leaves_the_socket_of_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -610,6 +610,25 @@ static void a_file_that_is_not_a_socket_is_kept(void **state)
     assert_int_equal(unlink(test->path), 0);
 }
 
+static void the_edge_removes_its_own_socket_file_only(void **state)
+{
+    (void)state;
+    start();
+    assert_int_equal(unlink(test->path), 0);
+    leave_socket_file(); /* of another server */
+    sj_edge_stop(test->edge);
+    test->edge = NULL;
+    assert_int_equal(unlink(test->path), 0);
+    start();
+    assert_int_equal(unlink(test->path), 0);
+    FILE *file = fopen(test->path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    sj_edge_stop(test->edge);
+    test->edge = NULL;
+    assert_int_equal(unlink(test->path), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -634,6 +653,7 @@ int main(void)
         CASE(an_address_in_use_is_refused),
         CASE(a_socket_file_without_a_server_is_replaced),
         CASE(a_file_that_is_not_a_socket_is_kept),
+        CASE(the_edge_removes_its_own_socket_file_only),
     };
     return cmocka_run_group_tests_name("edge", tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
+#include "collector-server/http/database_pool.h"
+#include "tests/support/fault_vfs.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,6 +16,23 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+static bool is_pool_broken;
+
+sj_status __real_sj_database_pool_borrow(sj_database_pool *pool, unsigned deadline_ms,
+                                         bool (*is_wanted)(void *context), void *context,
+                                         sqlite3 **database, sj_error *error);
+sj_status __wrap_sj_database_pool_borrow(sj_database_pool *pool, unsigned deadline_ms,
+                                         bool (*is_wanted)(void *context), void *context,
+                                         sqlite3 **database, sj_error *error);
+sj_status __wrap_sj_database_pool_borrow(sj_database_pool *pool, unsigned deadline_ms,
+                                         bool (*is_wanted)(void *context), void *context,
+                                         sqlite3 **database, sj_error *error)
+{
+    return is_pool_broken ? sj_fail(error, SJ_EIO, "cannot open the database")
+                          : __real_sj_database_pool_borrow(pool, deadline_ms, is_wanted, context,
+                                                           database, error);
+}
 
 static sj_status frames_status; /* SJ_OK, or why frames are refused */
 
@@ -64,10 +84,47 @@ static void health_fails_with_the_reason_while_frames_are_refused(void **state)
     unlink(path);
 }
 
+static void expect_health(const sj_http *server, int status, const char *said)
+{
+    json_t *body = client_json(server, "/healthz", status);
+    char *text = json_dumps(body, 0);
+    if (strstr(text, said) == NULL) {
+        fail_msg("%s", text);
+    }
+    free(text);
+    json_decref(body);
+}
+
+static void health_fails_with_the_reason_while_the_database_cannot_be_read(void **state)
+{
+    (void)state;
+    char path[64];
+    sj_http *server = NULL;
+    sj_error error;
+    fault_vfs_install();
+    snprintf(path, sizeof(path), "http_health_faults_test.%d.db", (int)getpid());
+    sqlite3 *database = fixture_create(path, 1);
+    const sj_http_options options = {.database_path = path};
+    assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
+    expect_health(server, 200, "ok");
+    fault_vfs_at(0, FAULT_IO, true);
+    expect_health(server, 503, "disk I/O error");
+    assert_true(fault_vfs_stop());
+    expect_health(server, 200, "ok");
+    is_pool_broken = true;
+    expect_health(server, 503, "cannot open the database");
+    is_pool_broken = false;
+    expect_health(server, 200, "ok");
+    sj_http_stop(server);
+    sqlite3_close(database);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(health_fails_with_the_reason_while_frames_are_refused),
+        cmocka_unit_test(health_fails_with_the_reason_while_the_database_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,6 +303,41 @@ static void the_audit_names_the_user_and_the_action(void **state)
                      1);
 }
 
+static void the_audit_has_what_was_refused(void **state)
+{
+    (void)state;
+    static const char command[] = "{\"devices\": \"bench-07\", \"kind\": \"status\"}";
+    char reader[SJ_SECRET_TEXT_BYTES];
+    sj_error error;
+    assert_int_equal(sj_api_token_add(database, "new", SJ_ROLE_READER, 0, reader, &error), SJ_OK);
+    fixture_run(database, "DELETE FROM audit");
+    for (int i = 0; i < 3; i++) { /* a repetition has no row of its own */
+        expect("POST", "/api/v1/commands", reader, command, 403, "operator");
+        expect("GET", "/api/v1/sql?sql=SELECT+10", reader, NULL, 403, "analyst");
+    }
+    expect("POST", "/api/v1/commands", tokens[2], "{", 400, "body");
+    expect("POST", "/api/v1/sessions", tokens[2], "{\"sessions\": [\"1\"], \"do\": \"remove\"}",
+           403, "admin");
+    expect("POST", "/api/v1/commands", NULL, command, 401, "token"); /* a stranger has no name */
+    assert_int_equal(count("SELECT count(*) FROM audit"), 4);
+    assert_int_equal(count("SELECT count(*) FROM audit WHERE who = 'token:new' AND peer ="
+                           " '127.0.0.1' AND action = 'command' AND object = '/api/v1/commands' AND"
+                           " outcome LIKE '%operator%'"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM audit WHERE who = 'token:new' AND action ="
+                           " 'sql' AND object = 'SELECT 10' AND outcome LIKE '%analyst%'"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM audit WHERE who = 'token:the-operator' AND action"
+                           " = 'command' AND outcome LIKE 'the body%'"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM audit WHERE who = 'token:the-operator' AND action"
+                           " = 'sessions' AND object LIKE '%remove%' AND outcome LIKE '%admin%'"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM commands WHERE requested_by <>"
+                           " 'token:the-operator'"),
+                     0);
+}
+
 static void the_audit_drops_old_rows_of_sql_and_keeps_actions(void **state)
 {
     (void)state;
@@ -324,6 +359,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(health_names_the_token_and_its_role),
         cmocka_unit_test(a_token_that_is_revoked_or_expires_ends_at_once),
         cmocka_unit_test(the_audit_names_the_user_and_the_action),
+        cmocka_unit_test(the_audit_has_what_was_refused),
         cmocka_unit_test(the_audit_drops_old_rows_of_sql_and_keeps_actions),
         cmocka_unit_test(only_an_admin_removes_sessions),
     };

@@ -37,6 +37,7 @@ static void run_sql(const char *path, const char *sql)
     char *problem = NULL;
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
     sqlite3_busy_timeout(database, 10000);
+    sqlite3_exec(database, "PRAGMA synchronous = OFF", NULL, NULL, NULL); /* dozens of copies */
     if (sqlite3_exec(database, sql, NULL, NULL, &problem) != SQLITE_OK) {
         print_error("%s: %s\n", sql, problem);
         fail();
@@ -109,6 +110,18 @@ static void contradictory_rows_are_refused(void **state)
         "UPDATE sessions SET stored_calls = stored_calls - 1",
         "UPDATE timeline SET start_ns = 9223372036854775807",
         "UPDATE streams SET number = 0",
+        "UPDATE slow_calls SET function_id = function_id + 100000",
+        "UPDATE slow_calls SET path_id = path_id + 100000 WHERE place = 1",
+        "UPDATE slow_calls SET call_id = call_id + (9 << 38) WHERE place = 1",
+        "UPDATE timeline SET path_id = 100000",
+        "INSERT INTO arguments (session_id, call_id, position, kind, rule, value) VALUES (1, 9 <<"
+        " 38, 1, 'int', '', 1)",
+        "INSERT INTO call_costs (session_id, call_id, function_id, is_nested) VALUES (1, 1 << 38,"
+        " 100000, 0)",
+        "INSERT INTO decisions VALUES (1, 1, 1, 1, 100000, 'off', '', 0, 0, 0, 0)",
+        "UPDATE hook_plan_functions SET function_id = function_id + 100000",
+        "INSERT INTO modules VALUES (2, x'01', x'02', '', '', 5000, 0); UPDATE hook_plans SET"
+        " module_id = 2",
     };
     lab_file *lab = *state;
     if (import(lab->path, &lab->error) != SJ_OK) {
@@ -131,6 +144,111 @@ static void contradictory_rows_are_refused(void **state)
         assert_non_null(strstr(lab->error.text, "contradicts itself"));
         lab_file_remove(path);
     }
+}
+
+/* Adds two findings with one report each, and an account, to the session of a file. */
+static void put_finding(const char *path)
+{
+    run_sql(
+        path,
+        "INSERT INTO zombies(zombie_id, fingerprint, kind, used_in, freed_in, allocated_in,"
+        " reports, first_seen_realtime_ns, last_seen_realtime_ns, state)"
+        " VALUES (40, 'known', 'use_after_free', 'f', 'g', 'h', 1, 0, 0, 'open'),"
+        " (41, 'new', 'double_free', 'f', 'g', 'h', 1, 0, 0, 'open');"
+        "INSERT INTO reports(report_id, session_id, number, at_ns, monitor, kind, payload)"
+        " VALUES (500, 1, 90, 7, 'zombies', 'use', '{}'),"
+        " (501, 1, 91, 8, 'zombies', 'use', '{}'), (502, 1, 92, 9, 'zombies', 'end', '{}');"
+        "INSERT INTO zombie_reports(report_id, zombie_id, session_id, at_ns, thread_name, tid,"
+        " size, offset) VALUES (500, 40, 1, 7, 'main', 1, 8, 0), (501, 41, 1, 8, 'main', 1, 8, 0);"
+        "INSERT INTO zombie_frames VALUES (500, 'use', 0, 1, 'f', '/m', 0, 1),"
+        " (501, 'free', 0, 1, 'g', '/m', 0, 1);"
+        "INSERT INTO zombie_events VALUES (501, 0, 'retain', 2, 1, 5, 'f', NULL);"
+        "INSERT INTO zombie_accounts(report_id, session_id, not_watched, one_in, guarded,"
+        " released, evicted, refused_size, refused_full, refused_memory, uses, suppressed)"
+        " VALUES (502, 1, '', 1, 2, 2, 0, 0, 0, 0, 2, 0)");
+}
+
+/* Makes a copy of the lab's file in which `table` has no unique key, and two rows of the session
+ * with the same numbers. */
+static void put_twins(const lab_file *lab, const char *path, const char *table)
+{
+    char sql[4096];
+    sqlite3 *database = NULL;
+    sqlite3_stmt *columns = NULL;
+    int used = 0;
+    lab_file_remove(path);
+    snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", path);
+    run_sql(lab->path, sql);
+    used += snprintf(sql, sizeof(sql),
+                     "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON;"
+                     "CREATE TABLE twins AS SELECT * FROM %s; DROP TABLE %s;"
+                     "ALTER TABLE twins RENAME TO %s; INSERT INTO %s SELECT 1",
+                     table, table, table, table);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(database, "SELECT name FROM pragma_table_info(?1)", -1, &columns, NULL),
+        SQLITE_OK);
+    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(columns), SQLITE_ROW);
+    while (sqlite3_step(columns) == SQLITE_ROW) {
+        used += snprintf(sql + used, sizeof(sql) - (size_t)used, ", 1");
+    }
+    sqlite3_finalize(columns);
+    sqlite3_close(database);
+    snprintf(sql + used, sizeof(sql) - (size_t)used,
+             " WHERE NOT EXISTS (SELECT 1 FROM %s); INSERT INTO %s SELECT * FROM %s WHERE rowid ="
+             " (SELECT max(rowid) FROM %s)",
+             table, table, table, table);
+    run_sql(path, sql);
+}
+
+/* A file can lack the keys that make such rows impossible. */
+static void twin_rows_are_refused(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *database = NULL;
+    sqlite3_stmt *tables = NULL;
+    sqlite3 *target = NULL;
+    sj_copied_session copied = {0};
+    char path[128];
+    char target_path[128];
+    unsigned count = 0;
+    put_finding(lab->path);
+    snprintf(target_path, sizeof(target_path), "%s.target", lab->path);
+    lab_file_remove(target_path);
+    assert_int_equal(sj_database_open(target_path, SJ_DATABASE_CREATE, &target, &lab->error),
+                     SJ_OK);
+    snprintf(path, sizeof(path), "%s.twins", lab->path);
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(
+            database,
+            "SELECT name FROM sqlite_schema AS t WHERE type = 'table' AND (EXISTS (SELECT 1 FROM"
+            " pragma_table_info(t.name) AS c WHERE c.name IN ('session_id', 'stream_id',"
+            " 'report_id')) OR name IN ('modules', 'functions', 'hook_plans',"
+            " 'hook_plan_functions', 'function_lines', 'inlined_functions', 'devices',"
+            " 'device_clocks', 'zombies'))",
+            -1, &tables, NULL),
+        SQLITE_OK);
+    while (sqlite3_step(tables) == SQLITE_ROW) {
+        const char *table = (const char *)sqlite3_column_text(tables, 0);
+        char wanted[96];
+        put_twins(lab, path, table);
+        lab->error.text[0] = '\0';
+        const sj_status status = sj_session_copy(path, 1, target, &copied, &lab->error);
+        snprintf(wanted, sizeof(wanted), "two rows of its %s have the same numbers", table);
+        if (status != SJ_EINVAL || strstr(lab->error.text, wanted) == NULL) {
+            fail_msg("%s: status %d, %s", table, (int)status, lab->error.text);
+        }
+        lab_file_remove(path);
+        count++;
+    }
+    assert_true(count >= 40);
+    assert_int_equal(count_rows(target, "sessions"), 0);
+    sqlite3_finalize(tables);
+    sqlite3_close(database);
+    sqlite3_close(target);
+    lab_file_remove(target_path);
 }
 
 /* Replaces the second block by one that differs only in a function, which no module has. */
@@ -224,28 +342,6 @@ static void streams_get_the_next_numbers(void **state)
     sqlite3_finalize(row);
     sqlite3_close(target);
     lab_file_remove(path);
-}
-
-/* Adds two findings with one report each, and an account, to the session of a file. */
-static void put_finding(const char *path)
-{
-    run_sql(
-        path,
-        "INSERT INTO zombies(zombie_id, fingerprint, kind, used_in, freed_in, allocated_in,"
-        " reports, first_seen_realtime_ns, last_seen_realtime_ns, state)"
-        " VALUES (40, 'known', 'use_after_free', 'f', 'g', 'h', 1, 0, 0, 'open'),"
-        " (41, 'new', 'double_free', 'f', 'g', 'h', 1, 0, 0, 'open');"
-        "INSERT INTO reports(report_id, session_id, number, at_ns, monitor, kind, payload)"
-        " VALUES (500, 1, 90, 7, 'zombies', 'use', '{}'),"
-        " (501, 1, 91, 8, 'zombies', 'use', '{}'), (502, 1, 92, 9, 'zombies', 'end', '{}');"
-        "INSERT INTO zombie_reports(report_id, zombie_id, session_id, at_ns, thread_name, tid,"
-        " size, offset) VALUES (500, 40, 1, 7, 'main', 1, 8, 0), (501, 41, 1, 8, 'main', 1, 8, 0);"
-        "INSERT INTO zombie_frames VALUES (500, 'use', 0, 1, 'f', '/m', 0, 1),"
-        " (501, 'free', 0, 1, 'g', '/m', 0, 1);"
-        "INSERT INTO zombie_events VALUES (501, 0, 'retain', 2, 1, 5, 'f', NULL);"
-        "INSERT INTO zombie_accounts(report_id, session_id, not_watched, one_in, guarded,"
-        " released, evicted, refused_size, refused_full, refused_memory, uses, suppressed)"
-        " VALUES (502, 1, '', 1, 2, 2, 0, 0, 0, 0, 2, 0)");
 }
 
 static void assert_answer(sqlite3 *database, const char *sql, const char *wanted)
@@ -374,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(contradictory_rows_are_refused, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(twin_rows_are_refused, set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_names_unknown_functions_is_refused, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,

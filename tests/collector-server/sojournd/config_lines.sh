@@ -19,6 +19,11 @@ for url in tcp://127.0.0.1 tcp://127.0.0.1:99999999 udp://127.0.0.1:1 ipc:///now
         >"$folder/collector.conf"
     expect 4 "$url"
 done
+for second in one one/more; do # the same address, and one that begins with another one
+    printf 'database = %s/lab.db\nlisten = ipc://%s/one\nlisten = ipc://%s/%s\n' "$folder" "$folder" "$folder" \
+        "$second" >"$folder/collector.conf"
+    expect 3 "$folder/$second: "
+done
 printf 'database = %s/lab.db\nlisten = ipc://%s/one\nhttp = 127.0.0.1:none\n' "$folder" "$folder" >"$folder/collector.conf"
 expect 3 'is not a port'
 printf 'listen = ipc://%s/one\n\ndatabase = %s/nowhere/lab.db\n' "$folder" "$folder" >"$folder/collector.conf"
