@@ -22,6 +22,11 @@ if(DEFINED ENV{SJ_LONG})
     set(SJ_TEST_LIMIT 14400)
 endif()
 
+# Units of the recorder's threads, which `./check --all` also runs under ThreadSanitizer (set threads, preset tsan):
+# many processes, a killed recorder's session, the link, rules that change while they are read.
+set(SJ_THREAD_TESTS agent.registry.registry agent.registry.changes_table agent.link.link_server
+    agent.recording.recovery)
+
 # What each test cost when `.ci/costs --write` last wrote it: name, ms of CPU.
 set(SJ_COSTS_FILE ${CMAKE_CURRENT_LIST_DIR}/costs.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${SJ_COSTS_FILE})
@@ -63,6 +68,9 @@ function(sj_sets_of name kind out)
         if(NOT DEFINED SJ_CPU_MS_OF_${name} OR SJ_CPU_MS_OF_${name} LESS_EQUAL SJ_QUICK_UNIT_CPU_MS)
             list(PREPEND sets quick)
         endif()
+    endif()
+    if(name IN_LIST SJ_THREAD_TESTS)
+        list(APPEND sets threads)
     endif()
     set(${out} ${sets} PARENT_SCOPE)
 endfunction()
@@ -166,5 +174,6 @@ function(sj_add_build_sets)
     list(REMOVE_ITEM released ${units})
     list(FILTER released EXCLUDE REGEX "^(bench[.].*|objc_bench)$")
     add_custom_target(units DEPENDS ${units})
+    add_custom_target(threads DEPENDS ${SJ_THREAD_TESTS})
     add_custom_target(released DEPENDS ${released})
 endfunction()

@@ -118,7 +118,8 @@ typedef struct sj_slot_cursor {
  * they were stored. If so, the offer is valid, else the cursor. */
 typedef struct sj_slot_offer {
     /* Number of the block in its session, from 1. With SJ_OFFER_GAP, the number of the gap. With
-     * SJ_OFFER_SUMS, the number of events in the profile's sums afterwards. 0: no offer. */
+     * SJ_OFFER_SUMS, the number of events in the profile's sums afterwards. With SJ_OFFER_FLIGHT,
+     * the number of the block in the flight recorder. 0: no offer. */
     uint64_t number;
     uint64_t unsent; /* as in sj_slot_cursor */
     uint64_t unsent_calls;
@@ -126,7 +127,8 @@ typedef struct sj_slot_offer {
 
 #define SJ_OFFER_GAP (UINT64_C(1) << 63)
 #define SJ_OFFER_SUMS (UINT64_C(1) << 62)
-#define SJ_OFFER_NUMBER (SJ_OFFER_SUMS - 1) /* mask of the number itself */
+#define SJ_OFFER_FLIGHT (UINT64_C(1) << 61)
+#define SJ_OFFER_NUMBER (SJ_OFFER_FLIGHT - 1) /* mask of the number itself */
 
 /* Indexes of a thread's memory counters in its slot. */
 typedef enum sj_slot_memory {

@@ -2,9 +2,10 @@
 
 static bool is_stored(const sj_slot_offer *offer, const sj_stored_offers *stored)
 {
-    const uint64_t last = (offer->number & SJ_OFFER_GAP) != 0    ? stored->gaps
-                          : (offer->number & SJ_OFFER_SUMS) != 0 ? stored->summed_events
-                                                                 : stored->blocks;
+    const uint64_t last = (offer->number & SJ_OFFER_GAP) != 0      ? stored->gaps
+                          : (offer->number & SJ_OFFER_SUMS) != 0   ? stored->summed_events
+                          : (offer->number & SJ_OFFER_FLIGHT) != 0 ? stored->flight_blocks
+                                                                   : stored->blocks;
     return offer->number != 0 && (offer->number & SJ_OFFER_NUMBER) <= last;
 }
 

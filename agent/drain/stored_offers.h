@@ -11,6 +11,7 @@ typedef struct sj_stored_offers {
     uint64_t blocks; /* number of the session's last block in the spool */
     uint64_t gaps;   /* number of its last gap */
     uint64_t summed_events;
+    uint64_t flight_blocks; /* number of the last block that the flight recorder kept in a file */
 } sj_stored_offers;
 
 /* If the slot's offer was stored, writes the offer's content to the slot's cursor. Ends the offer

@@ -37,7 +37,7 @@ struct sj_flight_recorder {
     kept_block *oldest;
     kept_block **end;
     uint64_t bytes;
-    uint64_t next_number;
+    uint64_t last_number; /* of the files */
     bool pending;
     uint64_t dump_ticks;
     char cause[160];
@@ -139,7 +139,7 @@ static bool allocate_block(sj_flight_recorder *flight, kept_block *kept)
 {
     char path[PATH_MAX];
     if (flight->options.directory != NULL) {
-        kept->number = ++flight->next_number;
+        kept->number = ++flight->last_number;
         kept->bytes = map_file(name_file(flight->options.directory, kept->number, path),
                                O_CREAT | O_EXCL, kept->size);
     }
@@ -174,6 +174,11 @@ sj_status sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_he
     memcpy(kept->bytes, bytes.data, bytes.size);
     append_block(flight, kept);
     return SJ_OK;
+}
+
+uint64_t sj_flight_recorder_last_number(const sj_flight_recorder *flight)
+{
+    return flight->last_number;
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -220,7 +225,15 @@ static bool is_checksum_right(sj_slice bytes)
     return sj_crc32c(0, bytes.data, checked) == checksum;
 }
 
-/* Loads one block. Ignores a block that the recorder was writing when it was killed. */
+/* Reads the header of the block. Returns false if the block is not complete. */
+static bool is_complete(kept_block *kept)
+{
+    const sj_slice bytes = {.data = kept->bytes, .size = kept->size};
+    return sj_block_read_header(bytes, &kept->header) == SJ_OK && is_checksum_right(bytes);
+}
+
+/* Loads one block. Deletes a block that the recorder was writing when it was killed: its records
+ * are read again, and the block that they are in then has the same number. */
 static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
 {
     char path[PATH_MAX];
@@ -230,22 +243,24 @@ static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
         return SJ_ENOMEM;
     }
     name_file(flight->options.directory, number, path);
-    if (stat(path, &about) == 0 && about.st_uid == geteuid() && about.st_size > 0) {
+    const bool is_own = stat(path, &about) == 0 && about.st_uid == geteuid();
+    if (is_own && about.st_size > 0) {
         kept->number = number;
         kept->size = (size_t)about.st_size;
         kept->bytes = map_file(path, 0, kept->size);
     }
-    const sj_slice bytes = {.data = kept->bytes, .size = kept->size};
-    if (kept->bytes == NULL || sj_block_read_header(bytes, &kept->header) != SJ_OK ||
-        !is_checksum_right(bytes)) {
-        if (kept->bytes != NULL) {
-            munmap(kept->bytes, kept->size);
-        }
-        free(kept);
+    if (kept->bytes != NULL && is_complete(kept)) {
+        append_block(flight, kept);
+        flight->last_number = number;
         return SJ_OK;
     }
-    append_block(flight, kept);
-    flight->next_number = number;
+    if (is_own && (about.st_size == 0 || kept->bytes != NULL)) {
+        unlink(path);
+    }
+    if (kept->bytes != NULL) {
+        munmap(kept->bytes, kept->size);
+    }
+    free(kept);
     return SJ_OK;
 }
 
@@ -280,7 +295,8 @@ sj_status sj_flight_recorder_dump(sj_flight_recorder *flight, uint64_t ticks, co
 bool sj_flight_recorder_is_due(const sj_flight_recorder *flight, uint64_t now_ticks, bool at_end)
 {
     return flight->pending &&
-           (at_end || now_ticks >= flight->dump_ticks + flight->options.after_ticks);
+           (at_end || (now_ticks >= flight->dump_ticks &&
+                       now_ticks - flight->dump_ticks >= flight->options.after_ticks));
 }
 
 static sj_status send_blocks(sj_flight_recorder *flight, uint64_t now_ticks)

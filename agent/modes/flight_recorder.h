@@ -24,13 +24,17 @@ SJ_MUST_CHECK sj_status sj_flight_recorder_new(const sj_flight_recorder_options 
 void sj_flight_recorder_free(sj_flight_recorder *flight);
 
 /* Loads the blocks that a killed recorder left in `directory`. Deleting such a block deletes its
- * file. Returns SJ_ENOMEM if out of memory. */
+ * file. Deletes the file of an incomplete block. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_load(sj_flight_recorder *flight, const char *directory);
 
 /* Keeps a copy of a block. Before that, deletes blocks of calls that are too old for a dump, and
  * the oldest blocks if all would exceed max_bytes. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_block(sj_flight_recorder *flight,
                                                  const sj_block_header *header, sj_slice bytes);
+
+/* Returns the number of the last block that got a file or was loaded; the next block has the next
+ * number. Returns 0 if there was none. */
+uint64_t sj_flight_recorder_last_number(const sj_flight_recorder *flight);
 
 /* Requests a dump of the time around `ticks`. Writes the id of its session to `*child`. Returns
  * SJ_EAGAIN if a dump is pending, or SJ_EIO if the kernel gives no random numbers. */

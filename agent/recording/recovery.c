@@ -85,12 +85,13 @@ static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj
 }
 
 /* Loads the blocks of flight mode, and requests a dump that sends all of them as a child session.
- * */
-static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim)
+ * The dump is sent at the end, because the arenas have calls that are in no block yet. */
+static sj_status load_flight(recovery_state *recovery, const sj_recovery_claim *claim)
 {
     sj_session_id child;
     const sj_flight_recorder_options options = {.writer = recovery->writer,
                                                 .before_ticks = UINT64_MAX,
+                                                .after_ticks = UINT64_MAX,
                                                 .max_bytes = UINT64_MAX,
                                                 .directory = claim->runtime_directory};
     const sj_status status =
@@ -105,22 +106,31 @@ static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *
                                    &child);
 }
 
-/* Recovers the data that the recorder kept outside of the arenas. */
-static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim *claim,
-                              sj_error *error)
+/* Reports the status of reading data that the recorder kept outside of the arenas. */
+static sj_status check_kept(sj_status status, const sj_recovery_claim *claim, sj_error *error)
 {
-    sj_status status = SJ_OK;
-    if (recovery->journal.data->mode == SJ_POLICY_PROFILE) {
-        const sj_profiler_options profiler = {.writer = recovery->writer,
-                                              .journal = &recovery->journal,
-                                              .runtime_directory = claim->runtime_directory};
-        status = sj_profiler_recover(&profiler);
-    } else if (recovery->journal.data->mode == SJ_POLICY_FLIGHT) {
-        status = open_flight(recovery, claim);
-    }
     return status == SJ_OK ? SJ_OK
                            : sj_fail(error, status, "%s: what the recorder held cannot be used: %s",
                                      claim->runtime_directory, sj_status_text(status));
+}
+
+static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim,
+                             sj_error *error)
+{
+    return recovery->journal.data->mode == SJ_POLICY_FLIGHT
+               ? check_kept(load_flight(recovery, claim), claim, error)
+               : SJ_OK;
+}
+
+static sj_status recover_profile(const recovery_state *recovery, const sj_recovery_claim *claim,
+                                 sj_error *error)
+{
+    const sj_profiler_options profiler = {.writer = recovery->writer,
+                                          .journal = &recovery->journal,
+                                          .runtime_directory = claim->runtime_directory};
+    return recovery->journal.data->mode == SJ_POLICY_PROFILE
+               ? check_kept(sj_profiler_recover(&profiler), claim, error)
+               : SJ_OK;
 }
 
 /* Writes the path of the arena of a process in the journal. Returns false if its name is invalid.
@@ -139,9 +149,12 @@ static sj_status settle_offers(const recovery_state *recovery, const char *runti
                                sj_error *error)
 {
     const sj_journal_data *journal = recovery->journal.data;
-    const sj_stored_offers stored = {.blocks = sj_frame_writer_resumed_blocks(recovery->writer),
-                                     .gaps = sj_frame_writer_resumed_gaps(recovery->writer),
-                                     .summed_events = atomic_load(&journal->summed_events)};
+    const sj_stored_offers stored = {
+        .blocks = sj_frame_writer_resumed_blocks(recovery->writer),
+        .gaps = sj_frame_writer_resumed_gaps(recovery->writer),
+        .summed_events = atomic_load(&journal->summed_events),
+        .flight_blocks =
+            recovery->flight != NULL ? sj_flight_recorder_last_number(recovery->flight) : 0};
     for (uint32_t i = 0; i < journal->process_count; i++) {
         char path[PATH_MAX];
         if (name_arena(runtime_directory, &journal->processes[i], path) &&
@@ -166,8 +179,9 @@ static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_frame_writer_resume(recovery->writer);
+    SJ_TRY(open_flight(recovery, claim, error));
     SJ_TRY(settle_offers(recovery, claim->runtime_directory, error));
-    SJ_TRY(recover_mode(recovery, claim, error));
+    SJ_TRY(recover_profile(recovery, claim, error));
     const sj_registry_options registry = {.writer = recovery->writer,
                                           .selection = &recovery->selection,
                                           .runtime_directory = claim->runtime_directory};

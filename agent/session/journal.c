@@ -52,8 +52,14 @@ sj_status sj_journal_create(const char *runtime_directory, const sj_session_id *
     }
     journal->data->session = *session;
     journal->data->version = SJ_JOURNAL_VERSION;
+    atomic_signal_fence(memory_order_seq_cst); /* the magic says that the others are valid */
     journal->data->magic = SJ_JOURNAL_MAGIC;
     return SJ_OK;
+}
+
+static sj_status fail_unfinished(const char *path, sj_error *error)
+{
+    return sj_fail(error, SJ_ENOTFOUND, "%s: its recorder was killed before it recorded", path);
 }
 
 sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal, sj_error *error)
@@ -68,12 +74,17 @@ sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal, sj
                        strerror(errno));
     }
     sj_status status = SJ_OK;
-    if (fstat(journal->fd, &about) != 0 || about.st_uid != geteuid() ||
-        (size_t)about.st_size < sizeof(sj_journal_data)) {
+    const bool is_own = fstat(journal->fd, &about) == 0 && about.st_uid == geteuid();
+    if (is_own && about.st_size == 0) {
+        status = fail_unfinished(path, error);
+    } else if (!is_own || (size_t)about.st_size < sizeof(sj_journal_data)) {
         status = sj_fail(error, SJ_ECORRUPT, "%s is not a journal of this user", path);
     }
     if (status == SJ_OK) {
         status = map_journal(path, journal, error);
+    }
+    if (status == SJ_OK && journal->data->magic == 0) {
+        status = fail_unfinished(path, error);
     }
     if (status == SJ_OK && (journal->data->magic != SJ_JOURNAL_MAGIC ||
                             journal->data->process_count > SJ_JOURNAL_PROCESSES ||

@@ -29,7 +29,7 @@ typedef struct fixture {
     char arena_name[64];
     char mark[300]; /* the last mark, with its kind */
     char document[300];
-    sj_status verdict; /* the reply to documents */
+    _Atomic sj_status verdict; /* the reply to documents */
 } fixture;
 
 static atomic_int poll_failures; /* number of calls of poll that fail from now on */

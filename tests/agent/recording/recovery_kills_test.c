@@ -9,11 +9,13 @@
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
 #include "agent/session/journal.h"
+#include "agent/session/metadata_store.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/sojourn.pb-c.h"
 #include "tests/support/check.h"
 #include "tests/support/fake_arena.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -92,6 +94,42 @@ STEP_BEFORE(sj_journal_commit, (const sj_journal *journal, bool appended), (jour
 STEP_BEFORE(sj_arena_view_recycle, (const sj_arena_view *view, uint32_t slot), (view, slot))
 STEP_BEFORE_STATUS(sj_spool_append, (sj_spool * spool, sj_slice frame, sj_error *error),
                    (spool, frame, error))
+
+static bool keeps_block; /* true while the flight recorder writes the file of a block */
+
+static void pass_file_step(void)
+{
+    if (keeps_block) {
+        pass_step();
+    }
+}
+
+int __real_posix_fallocate(int fd, off_t offset, off_t size);
+int __wrap_posix_fallocate(int fd, off_t offset, off_t size);
+int __wrap_posix_fallocate(int fd, off_t offset, off_t size)
+{
+    pass_file_step();
+    const int failure = __real_posix_fallocate(fd, offset, size);
+    pass_file_step();
+    return failure;
+}
+
+sj_status __real_sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_header *header,
+                                          sj_slice bytes);
+sj_status __wrap_sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_header *header,
+                                          sj_slice bytes);
+sj_status __wrap_sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_header *header,
+                                          sj_slice bytes)
+{
+    pass_step();
+    keeps_block = true;
+    const sj_status status = __real_sj_flight_recorder_block(flight, header, bytes);
+    keeps_block = false;
+    return status;
+}
+
+STEP_BEFORE_STATUS(sj_flight_recorder_ship, (sj_flight_recorder * flight, uint64_t ticks),
+                   (flight, ticks))
 
 static bool threads_fail; /* no thread can be ended, so the drain gives up */
 
@@ -225,6 +263,14 @@ static void tear_down(fixture *f)
     assert_int_not_equal(access(f->root, F_OK), 0);
 }
 
+static void begin_session(sj_frame_writer *writer)
+{
+    Sojourn__Session session = SOJOURN__SESSION__INIT;
+    session.session_id = sj_frame_writer_session_bytes(writer);
+    assert_int_equal(sj_frame_writer_send(writer, SJ_FRAME_SESSION, &session.base, (sj_slice){0}),
+                     SJ_OK);
+}
+
 /* Records a session as `record` does, up to the end of the drain. */
 static void run_recorder(const fixture *f, const sj_policy *policy)
 {
@@ -236,14 +282,18 @@ static void run_recorder(const fixture *f, const sj_policy *policy)
     sj_spool *spool = NULL;
     sj_selection selection = {0};
     sj_function_rules *rules = NULL;
+    sj_metadata_store *metadata = NULL;
     sj_journal_process process = {.number = 1, .pid = (uint32_t)f->pid, .how = "launch"};
     snprintf(process.arena_name, sizeof(process.arena_name), "1.0.arena");
     open_spool(f, &spool);
     assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
     journal.data->ns_per_tick = 1;
     sj_journal_add_process(&journal, &process);
-    const sj_frame_writer_options options = {.session = id, .spool = spool, .journal = &journal};
+    assert_int_equal(sj_metadata_store_new(f->arena.directory, &metadata), SJ_OK);
+    const sj_frame_writer_options options = {
+        .session = id, .spool = spool, .control_store = metadata, .journal = &journal};
     assert_int_equal(sj_frame_writer_new(&options, &writer), SJ_OK);
+    begin_session(writer);
     if (policy != NULL) {
         assert_int_equal(sj_function_rules_new(policy, &rules), SJ_OK);
     }
@@ -270,7 +320,9 @@ static void run_recovery(const fixture *f)
 {
     unsigned count = 0;
     sj_error error = {0};
-    assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
+    if (sj_recovery_all(f->root, &count, &error) != SJ_OK) {
+        fail_msg("recovery: %s", error.text);
+    }
 }
 
 /* Runs the recorder, or a recovery, in a process that is killed after `steps` steps. Returns true
@@ -301,25 +353,55 @@ typedef struct reported {
     uint64_t stored_events; /* by the session's end; also below */
     uint64_t lost_events;
     uint64_t gap_events; /* by the gap frames and the gaps of blocks */
+    /* The blocks of the last child session, which a flight recorder sends. */
+    uint64_t child_events;
+    uint64_t child_lost_events;
 } reported;
 
-static void add_frame(const sj_frame_view *frame, reported *all)
+static bool is_own_session(const ProtobufCBinaryData *session)
+{
+    return session->len == sizeof(id.bytes) && memcmp(session->data, id.bytes, session->len) == 0;
+}
+
+static void add_block(const sj_frame_view *frame, reported *all)
 {
     sj_block_header header;
-    if (frame->type == SJ_FRAME_SESSION_END) {
-        Sojourn__SessionEnd *end =
-            sojourn__session_end__unpack(NULL, frame->header.size, frame->header.data);
+    Sojourn__BlockInfo *info =
+        sojourn__block_info__unpack(NULL, frame->header.size, frame->header.data);
+    assert_int_equal(sj_block_read_header(frame->payload, &header), SJ_OK);
+    if (is_own_session(&info->session_id)) {
+        all->gap_events += header.lost_events;
+    } else {
+        all->child_events += header.event_count;
+        all->child_lost_events += header.lost_events;
+    }
+    sojourn__block_info__free_unpacked(info, NULL);
+}
+
+static void add_end(const sj_frame_view *frame, reported *all)
+{
+    Sojourn__SessionEnd *end =
+        sojourn__session_end__unpack(NULL, frame->header.size, frame->header.data);
+    if (is_own_session(&end->session_id)) {
         all->ends++;
         all->stored_events = end->records;
         all->lost_events = end->lost_events;
-        sojourn__session_end__free_unpacked(end, NULL);
+    }
+    sojourn__session_end__free_unpacked(end, NULL);
+}
+
+static void add_frame(const sj_frame_view *frame, reported *all)
+{
+    if (frame->type == SJ_FRAME_SESSION) {
+        all->child_events = all->child_lost_events = 0;
+    } else if (frame->type == SJ_FRAME_SESSION_END) {
+        add_end(frame, all);
     } else if (frame->type == SJ_FRAME_GAP) {
         Sojourn__Gap *gap = sojourn__gap__unpack(NULL, frame->header.size, frame->header.data);
         all->gap_events += gap->events;
         sojourn__gap__free_unpacked(gap, NULL);
     } else if (frame->type == SJ_FRAME_BLOCK) {
-        assert_int_equal(sj_block_read_header(frame->payload, &header), SJ_OK);
-        all->gap_events += header.lost_events;
+        add_block(frame, all);
     }
 }
 
@@ -337,6 +419,9 @@ static void check_session(const fixture *f, uint64_t steps, uint64_t recovery_st
         add_frame(&frame, &all);
     }
     sj_spool_close(spool);
+    all.stored_events += all.child_events;
+    all.lost_events += all.child_lost_events;
+    all.gap_events += all.child_lost_events;
     assert_int_not_equal(all.ends, 0);
     if (all.stored_events + all.lost_events != f->events || all.gap_events != all.lost_events) {
         fail_msg("killed after %llu and %llu steps: of %llu events, %llu are stored, %llu lost, "
@@ -381,6 +466,8 @@ static void kill_recoveries(const sj_policy *policy)
 }
 
 static const char profile[] = "{\"policy\": 1, \"mode\": \"profile\"}";
+static const char flight[] = "{\"policy\": 1, \"mode\": \"flight\", \"flight\": {\"before\": "
+                             "\"600s\", \"memory\": \"16M\"}}";
 
 static void read_policy(const char *text, sj_policy *policy)
 {
@@ -408,6 +495,12 @@ static void a_killed_recorder_of_a_profile_loses_and_repeats_nothing(void **stat
     kill_recorders_with(profile);
 }
 
+static void a_killed_recorder_in_flight_mode_loses_and_repeats_nothing(void **state)
+{
+    (void)state;
+    kill_recorders_with(flight);
+}
+
 /* The recorder cannot end any thread, so it reports the rest as lost. Its recovery can. */
 static void a_recorder_killed_while_it_gives_up_loses_and_repeats_nothing(void **state)
 {
@@ -424,6 +517,9 @@ static void a_killed_recovery_loses_and_repeats_nothing(void **state)
     (void)state;
     kill_recoveries(NULL);
     read_policy(profile, &policy);
+    kill_recoveries(&policy);
+    sj_policy_free(&policy);
+    read_policy(flight, &policy);
     kill_recoveries(&policy);
     sj_policy_free(&policy);
 }
@@ -449,6 +545,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_recorder_loses_and_repeats_nothing),
         cmocka_unit_test(a_killed_recorder_of_a_profile_loses_and_repeats_nothing),
+        cmocka_unit_test(a_killed_recorder_in_flight_mode_loses_and_repeats_nothing),
         cmocka_unit_test(a_recorder_killed_while_it_gives_up_loses_and_repeats_nothing),
         cmocka_unit_test(a_killed_recovery_loses_and_repeats_nothing),
     };

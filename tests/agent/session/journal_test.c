@@ -97,7 +97,7 @@ static void damaged_journals_are_refused(void **state)
     const uint32_t many = SJ_JOURNAL_PROCESSES + 1;
     const uint32_t odd = 4;
     const uint32_t version = SJ_JOURNAL_VERSION + 1;
-    const uint64_t magic = 0;
+    const uint64_t magic = 1;
     sj_journal next;
     sj_journal journal = create(*state);
     sj_journal_close(&journal);
@@ -130,6 +130,21 @@ static void cut_missing_and_linked_journals_are_refused(void **state)
     assert_int_equal(open_again(*state, &next), SJ_EIO);
 }
 
+/* The recorder was killed before it reserved the journal, or before it wrote the first fields. */
+static void unfinished_journals_are_as_if_missing(void **state)
+{
+    const uint64_t nothing = 0;
+    char path[96];
+    sj_journal next;
+    sj_journal journal = create(*state);
+    sj_journal_close(&journal);
+    damage(*state, offsetof(sj_journal_data, magic), &nothing, sizeof(nothing));
+    assert_int_equal(open_again(*state, &next), SJ_ENOTFOUND);
+    snprintf(path, sizeof(path), "%s/journal", (char *)*state);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(open_again(*state, &next), SJ_ENOTFOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +153,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_beyond_the_capacity_are_left_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(damaged_journals_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unfinished_journals_are_as_if_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cut_missing_and_linked_journals_are_refused, set_up,
                                         tear_down),
     };
