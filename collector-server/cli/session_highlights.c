@@ -92,5 +92,6 @@ void sj_session_highlights_read(sqlite3 *database, int64_t session_id, char *con
         read_rows(database, parts[i].sql, session_id, parts[i].most, parts[i].read, highlights);
     }
     sj_unrecorded_code_read(database, session_id, arguments, &highlights->unrecorded);
+    sj_unnamed_functions_read(database, session_id, SJ_DPKG_FOLDER, &highlights->unnamed);
     highlights->was_watched = sj_zombie_coverage_read(database, session_id, &highlights->coverage);
 }
