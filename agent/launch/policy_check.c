@@ -45,9 +45,10 @@ static uint64_t check_module(const sj_selection *selection, sj_function_rules *r
         return 0;
     }
     uint64_t selected = 0;
-    const sj_plan_function *functions = sj_plan_functions(plan.header);
+    sj_function_keys keys;
+    sj_module_keys_init(&keys, path);
     for (uint32_t i = 0; i < plan.header->function_count; i++) {
-        const char *name = sj_plan_string(plan.header, functions[i].name);
+        const char *name = sj_module_key(&keys, plan.header, i);
         sj_function_rules_name(rules, i + 1, name);
         selected += sj_selection_wants_method(selection, name);
     }

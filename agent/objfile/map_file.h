@@ -1,5 +1,5 @@
-/* Reads map files: function names and addresses of programs that were stripped. Formats: GNU ld
- * `-Map`, lld `-Map`, and `nm -S` listings. */
+/* Reads map files: function names and addresses of programs that were stripped. Formats: `-Map` of
+ * GNU ld, gold, lld and mold, and `nm -S` listings. */
 #ifndef SJ_AGENT_OBJFILE_MAP_FILE_H
 #define SJ_AGENT_OBJFILE_MAP_FILE_H
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX_BYTES = 64 << 20, READ_BYTES = 64 << 10, NAME_BYTES = 256 };
+enum { FILE_MAX_BYTES = 64 << 20, READ_BYTES = 64 << 10, NAME_BYTES = SJ_PACKAGE_NAME_BYTES };
 
 /* A text that several files are read into, one after the other. It begins with a newline and ends
  * with a NUL, so that a search can match whole lines. */
@@ -211,6 +211,20 @@ static sj_status read_libraries(package_lists *lists, const text *packages, text
             status = add_libraries(&lists->list, libraries);
         }
     }
+    return status;
+}
+
+sj_status sj_owning_package_find(const char *database, const char *path,
+                                 char package[SJ_PACKAGE_NAME_BYTES])
+{
+    package_lists lists = {0};
+    snprintf(lists.path, sizeof(lists.path), "%s/info", database);
+    lists.info = opendir(lists.path);
+    const sj_status status = lists.info != NULL ? find_owner(&lists, path, package) : SJ_ENOTFOUND;
+    if (lists.info != NULL) {
+        closedir(lists.info);
+    }
+    free(lists.list.bytes);
     return status;
 }
 

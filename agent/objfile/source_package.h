@@ -14,6 +14,14 @@ typedef struct sj_source_files {
     size_t capacity;
 } sj_source_files;
 
+enum { SJ_PACKAGE_NAME_BYTES = 256 };
+
+/* Finds the installed package that contains the file `path`. `database` is dpkg's folder, usually
+ * /var/lib/dpkg. Blocks on the file system. Thread-safe. Returns SJ_ENOTFOUND if the database is
+ * missing, or if no package contains the file. Returns SJ_ENOMEM if out of memory. */
+SJ_MUST_CHECK sj_status sj_owning_package_find(const char *database, const char *path,
+                                               char package[SJ_PACKAGE_NAME_BYTES]);
+
 /* Reads the paths of all shared libraries that the source package of `program` installs. `database`
  * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file system: reads
  * the list of files of each installed package. Thread-safe. Returns SJ_ENOTFOUND if the database is

@@ -84,6 +84,8 @@ bool sj_cache_path(const sj_planner_options *options, const sj_elf *elf, sj_slic
             mix_file(&key, debug_path);
             sj_elf_close(&debug);
         }
+    } else { /* a file that is stripped later has the same build-id, and other names */
+        mix_text(&key, ".symtab");
     }
     char digits[2 * SJ_BUILD_ID_MAX_BYTES + 1];
     for (size_t i = 0; i < identity.size; i++) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 1024 };
+enum { NAME_BYTES = 1024, SYMBOL_BYTES = SJ_FUNCTION_KEY_BYTES };
 
 static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pattern,
                                  sj_error *error)
@@ -38,6 +38,14 @@ static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pat
     return SJ_OK;
 }
 
+/* Parses a place, which only patterns of functions can be. */
+static sj_status read_place(const char *text, sj_pattern *pattern, sj_error *error)
+{
+    pattern->place = calloc(1, sizeof(*pattern->place));
+    return pattern->place != NULL ? sj_function_place_parse(text, pattern->place, error)
+                                  : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
 sj_status sj_pattern_make(const char *text, sj_pattern *pattern, sj_error *error)
 {
     const size_t bytes = strlen(text);
@@ -50,6 +58,12 @@ sj_status sj_pattern_make(const char *text, sj_pattern *pattern, sj_error *error
     }
     if (text[0] == '/' && bytes > 2 && text[bytes - 1] == '/') {
         SJ_TRY(compile_pattern(text, bytes, pattern, error));
+    } else if (sj_function_place_is(text)) {
+        const sj_status status = read_place(text, pattern, error);
+        if (status != SJ_OK) {
+            sj_pattern_free(pattern);
+            return status;
+        }
     }
     pattern->text = strdup(text);
     if (pattern->text == NULL) {
@@ -66,6 +80,7 @@ void sj_pattern_free(sj_pattern *pattern)
         free(pattern->regex);
     }
     free(pattern->text);
+    free(pattern->place);
     *pattern = (sj_pattern){0};
 }
 
@@ -112,7 +127,7 @@ static bool matches_bare(const sj_pattern *pattern, const char *name)
     return sj_pattern_matches(pattern, bare);
 }
 
-bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
+static bool matches_name(const sj_pattern *pattern, const char *symbol)
 {
     char name[NAME_BYTES];
     if (sj_pattern_matches(pattern, symbol)) {
@@ -125,6 +140,21 @@ bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
     }
     sj_demangle(symbol, name, sizeof(name));
     return sj_pattern_matches(pattern, name) || matches_bare(pattern, name);
+}
+
+bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
+{
+    char name[SYMBOL_BYTES];
+    if (pattern->place != NULL) {
+        return sj_function_place_has(pattern->place, symbol) || strcmp(pattern->text, symbol) == 0;
+    }
+    const char *end = strchr(symbol, SJ_FUNCTION_KEY_PLACE);
+    if (end == NULL || (size_t)(end - symbol) >= sizeof(name)) {
+        return matches_name(pattern, symbol);
+    }
+    memcpy(name, symbol, (size_t)(end - symbol));
+    name[end - symbol] = '\0';
+    return matches_name(pattern, name);
 }
 
 bool sj_pattern_same(const sj_pattern *left, size_t left_count, const sj_pattern *right,

@@ -27,11 +27,38 @@ typedef struct function_choice {
     bool has_results;            /* rules may ask for results of calls into the module */
     sj_exported_names exported;  /* if has_results: the names of its functions in other modules */
     char library[LIBRARY_BYTES]; /* if has_results: the module's own name; "": none */
+    sj_function_keys keys;
 } function_choice;
+
+void sj_module_keys_init(sj_function_keys *keys, const char *path)
+{
+    sj_elf elf;
+    if (sj_elf_open(path, &elf, NULL) != SJ_OK) {
+        sj_function_keys_init(keys, path, NULL, 0);
+        return;
+    }
+    const sj_slice id = sj_elf_build_id(&elf);
+    sj_function_keys_init(keys, path, id.data, id.size);
+    sj_elf_close(&elf);
+}
+
+const char *sj_module_key(sj_function_keys *keys, const sj_plan_header *plan, uint32_t index)
+{
+    const sj_plan_function *function = &sj_plan_functions(plan)[index];
+    const char *name = sj_plan_string(plan, function->name);
+    return function->offset < plan->text_high ? sj_function_key(keys, name, function->offset)
+                                              : name; /* an import */
+}
+
+/* Returns the key of a function, and only the name of an import. */
+static const char *key_of(function_choice *choice, const char *name, uint64_t offset)
+{
+    return strchr(name, '!') == NULL ? sj_function_key(&choice->keys, name, offset) : name;
+}
 
 static bool wants_function(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
 {
-    const function_choice *choice = context;
+    function_choice *choice = context;
     const bool is_import = offset >= choice->imports_from;
     if (!choice->wants_module || (is_import && !choice->selection->library_calls)) {
         return false;
@@ -45,8 +72,8 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
             return false;
         }
     }
-    return sj_selection_wants_function((void *)(uintptr_t)choice->selection, name, offset,
-                                       size_bytes);
+    return sj_selection_wants_function((void *)(uintptr_t)choice->selection,
+                                       key_of(choice, name, offset), offset, size_bytes);
 }
 
 /* Finds the types of a function in the debug data of the module, or of the library that it is
@@ -204,7 +231,7 @@ static sj_status list_results(function_choice *choice, const char *name, uint64_
     const sj_rule_set results = sj_value_rules_results_of(rules, &matched);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
     if (choice->found != NULL && choice->library[0] != '\0' && choice->wants_module &&
-        sj_selection_wants_method(choice->selection, name)) {
+        sj_selection_wants_method(choice->selection, key_of(choice, name, offset))) {
         sj_value_rules_count_unreached(rules, &fresh);
     }
     if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
@@ -219,7 +246,7 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
 {
     function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
-    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    const sj_rule_set matched = sj_value_rules_match(rules, key_of(choice, name, offset));
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
     SJ_TRY(list_types(choice, name, offset, &typed, places));
@@ -251,7 +278,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
 {
     function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
-    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    const sj_rule_set matched = sj_value_rules_match(rules, key_of(choice, name, offset));
     const sj_rule_set late = late_rules_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
@@ -314,6 +341,7 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
                                 .pid = options->pid,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
+    sj_module_keys_init(&choice->keys, options->path);
     sj_status status = begin_results(choice);
     if (status == SJ_OK && wants_module && sj_selection_has_sources(options->selection)) {
         status = sj_source_map_new(options->path, &choice->sources);
@@ -361,13 +389,11 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
 
 /* Marks functions that newly added rules name as callers. The agent learns their addresses from a
  * plan, whether or not they are hooked. */
-static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan, uint8_t *marks,
-                         uint32_t *count)
+static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan,
+                         sj_function_keys *keys, uint8_t *marks, uint32_t *count)
 {
-    const sj_plan_function *functions = sj_plan_functions(plan);
     for (uint32_t i = 0; i < plan->function_count; i++) {
-        const sj_rule_set named =
-            sj_value_rules_called_from(rules, sj_plan_string(plan, functions[i].name));
+        const sj_rule_set named = sj_value_rules_called_from(rules, sj_module_key(keys, plan, i));
         bool is_fresh = false;
         SJ_EACH_RULE (j, &named) {
             is_fresh = is_fresh || (rules->items[j].is_fresh && rules->items[j].changes);
@@ -394,12 +420,13 @@ sj_status sj_module_plan_add_values(const sj_module_plan_options *options, bool 
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;
     }
+    sj_module_keys_init(&choice.keys, options->path);
     sj_status status = begin_results(&choice);
     if (status == SJ_OK) {
         status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
     }
     end_choice(&choice);
     SJ_TRY(status);
-    mark_callers(options->selection->values, plan->header, marks, count);
+    mark_callers(options->selection->values, plan->header, &choice.keys, marks, count);
     return SJ_OK;
 }

@@ -4,6 +4,7 @@
 #define SJ_AGENT_REGISTRY_MODULE_PLAN_H
 
 #include "agent/planner/planner.h"
+#include "agent/policy/function_place.h"
 #include "agent/policy/selection.h"
 #include "agent/registry/function_rules.h"
 
@@ -37,6 +38,13 @@ typedef struct sj_module_plan_options {
     sj_found_types *types;
     pid_t pid; /* process whose libraries the module calls; 0: unknown */
 } sj_module_plan_options;
+
+/* Prepares the keys of the functions of the module that lies at `path`. The keys have the build-id
+ * that the file has. */
+void sj_module_keys_init(sj_function_keys *keys, const char *path);
+
+/* Returns the key of function `index` of a plan; valid until the next call. */
+const char *sj_module_key(sj_function_keys *keys, const sj_plan_header *plan, uint32_t index);
 
 /* Makes the plan of a module, with the hooks that the selection wants. Returns the errors of
  * sj_plan_make. Blocking. */

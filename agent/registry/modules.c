@@ -200,6 +200,18 @@ sj_status sj_registry_keep_types(const sj_registry *registry, const sj_registry_
     return sj_types_report_end(&report, status);
 }
 
+/* Sets the rules of the functions of a module. */
+static void name_functions(sj_registry *registry, const sj_registry_module *entry,
+                           const sj_plan_header *plan, const sj_link_module *module)
+{
+    sj_function_keys keys;
+    sj_function_keys_init(&keys, entry->path, module->build_id, module->build_id_bytes);
+    for (uint32_t i = 0; registry->options.rules != NULL && i < plan->function_count; i++) {
+        sj_function_rules_name(registry->options.rules, entry->first_function + i,
+                               sj_module_key(&keys, plan, i));
+    }
+}
+
 static sj_status add_module(sj_registry *registry, const sj_link_module *module, const char *path,
                             bool only_imports, const sj_plan *plan, sj_found_types *types,
                             sj_error *error, sj_registry_module **added)
@@ -224,11 +236,8 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
         if (functions[i].skip != SJ_SKIP_NONE && functions[i].skip < SJ_REGISTRY_SKIPS) {
             entry->skips[functions[i].skip]++;
         }
-        if (registry->options.rules != NULL) {
-            sj_function_rules_name(registry->options.rules, entry->first_function + i,
-                                   sj_plan_string(plan->header, functions[i].name));
-        }
     }
+    name_functions(registry, entry, plan->header, module);
     sj_status status = sj_plan_write(plan, entry->plan_path, error);
     if (status == SJ_OK && sj_selection_has_receivers(registry->options.selection)) {
         status = sj_method_names_add(&registry->method_names, plan->header, entry->first_function);

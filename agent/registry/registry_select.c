@@ -36,12 +36,10 @@ static void count_marks(sj_registry *registry, sj_registry_module *entry,
 }
 
 static void set_names(sj_function_rules *rules, const sj_registry_module *entry,
-                      const sj_plan_header *plan)
+                      const sj_plan_header *plan, sj_function_keys *keys)
 {
-    const sj_plan_function *functions = sj_plan_functions(plan);
     for (uint32_t i = 0; i < plan->function_count && rules != NULL; i++) {
-        sj_function_rules_name(rules, entry->first_function + i,
-                               sj_plan_string(plan, functions[i].name));
+        sj_function_rules_name(rules, entry->first_function + i, sj_module_key(keys, plan, i));
     }
 }
 
@@ -87,13 +85,11 @@ static bool wants_entry(sj_registry *registry, const sj_selection *selection,
 /* Counts, for new rules by number or signature, the functions whose types were recorded before: the
  * values of such rules get no names there. */
 static void count_settled(const sj_registry_module *entry, const sj_plan_header *plan,
-                          sj_value_rules *values)
+                          sj_function_keys *keys, sj_value_rules *values)
 {
-    const sj_plan_function *functions = sj_plan_functions(plan);
     for (uint32_t i = 0; values != NULL && i < plan->function_count; i++) {
         if (sj_value_rules_typed(values, entry->first_function + i) != NULL) {
-            const sj_rule_set matched =
-                sj_value_rules_match(values, sj_plan_string(plan, functions[i].name));
+            const sj_rule_set matched = sj_value_rules_match(values, sj_module_key(keys, plan, i));
             const sj_rule_set fresh = sj_value_rules_fresh_of(values, &matched);
             const sj_rule_set numbered = sj_value_rules_numbered_of(values, &fresh);
             sj_value_rules_count_settled(values, &numbered);
@@ -110,6 +106,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
     uint32_t renewed = 0;
     char in_root[PATH_MAX];
     sj_found_types types = {0};
+    sj_function_keys keys;
     const sj_module_plan_options choice = {
         .selection = selection,
         .rules = rules,
@@ -121,6 +118,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         sj_function_rules_module(rules, entry->path);
     }
     SJ_TRY(sj_plan_map(entry->plan_path, &plan));
+    sj_module_keys_init(&keys, choice.path);
     const bool is_wanted = wants_entry(registry, selection, entry);
     sj_status status = sj_module_plan_select(&choice, is_wanted, &plan, &changed);
     if (status == SJ_OK) {
@@ -129,7 +127,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         states->renewed_count += renewed;
     }
     if (status == SJ_OK) {
-        count_settled(entry, plan.header, selection->values);
+        count_settled(entry, plan.header, &keys, selection->values);
     }
     if (status == SJ_OK && types.count != 0) { /* before hooks record by them */
         status = sj_registry_keep_types(registry, entry, plan.header, selection->values, &types);
@@ -144,7 +142,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
                                   (uint32_t)(entry - registry->modules) + 1, entry->first_function);
     }
     if (status == SJ_OK) {
-        set_names(rules, entry, plan.header);
+        set_names(rules, entry, plan.header, &keys);
         record_states(entry, plan.header, states->states);
     }
     sj_found_types_deinit(&types);

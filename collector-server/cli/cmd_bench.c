@@ -55,7 +55,8 @@ static bool is_own(const char *word, bool *takes_value)
         }
     }
     *takes_value = false;
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "--help-all") == 0;
 }
 
 /* Copies the options of `bench` to `own`, and the other words to options->words for `record`.

@@ -4,6 +4,7 @@
 #include "agent/planner/planner.h"
 #include "agent/planner/text_coverage.h"
 #include "agent/policy/selection.h"
+#include "agent/registry/module_plan.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/terminal.h"
@@ -23,20 +24,31 @@ typedef struct functions_options {
     bool globals;
 } functions_options;
 
+/* The functions of one file. */
+typedef struct function_list {
+    const functions_options *options;
+    const sj_plan_header *plan; /* NULL: not made yet */
+    sj_function_keys keys;
+} function_list;
+
 typedef struct function_totals {
     uint64_t functions;
     uint64_t hookable;
+    uint64_t unnamed;
     uint64_t techniques[REASONS];
     uint64_t skips[REASONS];
 } function_totals;
 
 /* Skips a cold part: it is a piece of another function, from which the compiler split it. */
-static void count_function(function_totals *totals, const sj_plan_function *function)
+static void count_function(function_totals *totals, const sj_plan_header *plan,
+                           const sj_plan_function *function)
 {
     if (function->skip == SJ_SKIP_COLD_PART) {
         return;
     }
     totals->functions++;
+    totals->unnamed +=
+        sj_plan_is_hooked(function) && sj_plan_string(plan, function->name)[0] == '\0';
     totals->hookable += sj_plan_is_hooked(function);
     totals->techniques[function->technique % REASONS]++;
     if (!sj_plan_is_hooked(function)) {
@@ -51,25 +63,37 @@ static bool is_listed(const functions_options *options, const sj_plan_function *
             function->skip != SJ_SKIP_RUNTIME_SUPPORT);
 }
 
-static void print_row(const sj_plan_header *plan, const sj_plan_function *function)
+/* Returns the name of a function, or its place, which filters take as well. */
+static const char *name_of(const function_list *list, const sj_plan_function *function,
+                           char place[SJ_FUNCTION_PLACE_BYTES + 32])
 {
-    const char *name = sj_plan_string(plan, function->name);
+    const char *name = sj_plan_string(list->plan, function->name);
+    snprintf(place, SJ_FUNCTION_PLACE_BYTES + 32, "%s+0x%llx", list->keys.module,
+             (unsigned long long)function->offset);
+    return name[0] != '\0' ? name : place;
+}
+
+static void print_row(const function_list *list, const sj_plan_function *function)
+{
+    char place[SJ_FUNCTION_PLACE_BYTES + 32];
     const bool is_hookable = sj_plan_is_hooked(function);
     printf("%#12llx %8u  %-10s  %s", (unsigned long long)function->offset, function->size,
            is_hookable ? sj_technique_text(function->technique) : "-",
-           name[0] != '\0' ? name : "(no name)");
+           name_of(list, function, place));
     if (!is_hookable) {
         printf("  [%s]", sj_skip_text(function->skip));
     }
     printf("\n");
 }
 
-static void print_json_row(const sj_plan_header *plan, const sj_plan_function *function,
-                           bool is_first)
+static void print_json_row(function_list *list, const sj_plan_function *function, bool is_first)
 {
+    const sj_plan_header *plan = list->plan;
     printf("%s\n    {\"offset\": %llu, \"size\": %u, \"name\": ", is_first ? "" : ",",
            (unsigned long long)function->offset, function->size);
     sj_json_text(stdout, sj_plan_string(plan, function->name));
+    printf(", \"place\": ");
+    sj_json_text(stdout, strrchr(sj_function_key(&list->keys, "", function->offset), '\x1f') + 1);
     printf(", \"hookable\": %s, \"technique\": ", sj_plan_is_hooked(function) ? "true" : "false");
     sj_json_text(stdout, sj_technique_text(function->technique));
     printf(", \"reason\": ");
@@ -87,6 +111,20 @@ static void print_coverage(sj_text_coverage coverage)
            sj_text_coverage_is_poor(coverage)
                ? ": its debug package, or --map with its linker map, names them"
                : "");
+}
+
+/* Says how functions without a name are selected, and how a policy is bound to this build. */
+static void print_places(const function_list *list, uint64_t unnamed)
+{
+    if (unnamed == 0 || list->keys.module[0] == '\0') {
+        return;
+    }
+    printf("%s without a name: --function and --exclude take MODULE+0xOFFSET and "
+           "MODULE+0xFROM-0xTO\n",
+           SJ_COUNTED(unnamed, "function"));
+    if (list->keys.build_id[0] != '\0') {
+        printf("in a policy that you keep, add the build: @%s\n", list->keys.build_id);
+    }
 }
 
 static void print_totals(const function_totals *totals)
@@ -126,9 +164,10 @@ static void print_json_totals(const function_totals *totals, sj_text_coverage co
            (unsigned long long)coverage.text_bytes, (unsigned long long)coverage.unknown_bytes);
 }
 
-static void print_plan(const functions_options *options, const char *path,
-                       const sj_plan_header *plan)
+static void print_plan(function_list *list, const char *path)
 {
+    const functions_options *options = list->options;
+    const sj_plan_header *plan = list->plan;
     const sj_plan_function *functions = sj_plan_functions(plan);
     function_totals totals = {0};
     bool is_first = true;
@@ -140,14 +179,14 @@ static void print_plan(const functions_options *options, const char *path,
         printf("%12s %8s  %-10s  %s\n", "offset", "bytes", "technique", "function");
     }
     for (uint32_t i = 0; i < plan->function_count; i++) {
-        count_function(&totals, &functions[i]);
+        count_function(&totals, plan, &functions[i]);
         if (!is_listed(options, &functions[i])) {
             continue;
         }
         if (options->json) {
-            print_json_row(plan, &functions[i], is_first);
+            print_json_row(list, &functions[i], is_first);
         } else {
-            print_row(plan, &functions[i]);
+            print_row(list, &functions[i]);
         }
         is_first = false;
     }
@@ -156,6 +195,7 @@ static void print_plan(const functions_options *options, const char *path,
     } else {
         print_totals(&totals);
         print_coverage(sj_text_coverage_of(plan));
+        print_places(list, totals.unnamed);
     }
 }
 
@@ -193,6 +233,15 @@ static int list_globals(const functions_options *options, const char *path)
     return SJ_EXIT_OK;
 }
 
+static bool is_wanted(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
+{
+    function_list *list = context;
+    const bool is_import = strchr(name, '!') != NULL;
+    return sj_selection_wants_function(
+        (void *)(uintptr_t)&list->options->selection,
+        is_import ? name : sj_function_key(&list->keys, name, offset), offset, size_bytes);
+}
+
 static int list_functions(const functions_options *options, const char *name)
 {
     char path[PATH_MAX];
@@ -201,10 +250,12 @@ static int list_functions(const functions_options *options, const char *name)
     if (sj_program_resolve(name, path, sizeof(path), &error) != SJ_OK) {
         return sj_command_error(&sj_command_functions, SJ_EXIT_NOT_FOUND, "%s", error.text);
     }
+    function_list list = {.options = options};
+    sj_module_keys_init(&list.keys, path);
     const sj_planner_options planner = {.module_path = path,
                                         .map_file = options->selection.map_file,
-                                        .wanted = sj_selection_wants_function,
-                                        .context = (void *)(uintptr_t)&options->selection,
+                                        .wanted = is_wanted,
+                                        .context = &list,
                                         .library_calls = options->selection.library_calls,
                                         .threads = sj_plan_threads()};
     sj_work_progress_start();
@@ -223,7 +274,8 @@ static int list_functions(const functions_options *options, const char *name)
     if (options->globals) {
         code = list_globals(options, path);
     } else {
-        print_plan(options, path, plan.header);
+        list.plan = plan.header;
+        print_plan(&list, path);
     }
     sj_plan_free(&plan);
     if (!sj_terminal_close(&terminal)) {
@@ -274,12 +326,12 @@ static const sj_option functions_table[] = {
      .argument = "GLOB",
      .kind = SJ_ARG_PARSED,
      .parse = parse_function,
-     .help = "only functions whose name matches (may be repeated)"},
+     .help = "only functions whose name matches, or MODULE+0xOFFSET (repeatable)"},
     {.name = "exclude",
      .argument = "GLOB",
      .kind = SJ_ARG_PARSED,
      .parse = parse_exclude,
-     .help = "without functions whose name matches (may be repeated)"},
+     .help = "without functions whose name matches, or MODULE+0xOFFSET (repeatable)"},
     {.name = "library-calls",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(functions_options, selection.library_calls),

@@ -391,9 +391,20 @@ static void note_unmatched(void *context, const sj_unmatched *unmatched)
 {
     unmatched_names *names = context;
     char origin[PATH_MAX + 32];
-    if (names->count++ == 0) {
-        sj_policy_draft_origin(names->options->draft, unmatched->steps, unmatched->step_count,
-                               origin, sizeof(origin));
+    if (names->count++ != 0) {
+        return;
+    }
+    sj_policy_draft_origin(names->options->draft, unmatched->steps, unmatched->step_count, origin,
+                           sizeof(origin));
+    if (unmatched->pattern->place != NULL) {
+        (void)sj_fail(&names->error, SJ_EINVAL,
+                      "%.200s: no function begins at %.200s%s; list them with: sojourn functions "
+                      "FILE",
+                      origin, unmatched->pattern->text,
+                      unmatched->pattern->place->build_id[0] != '\0'
+                          ? ", or the module is another build"
+                          : "");
+    } else {
         (void)sj_fail(&names->error, SJ_EINVAL,
                       "%.200s: no %s of the program matches \"%.100s\"; if it comes with a library "
                       "that is loaded later, say --allow-unmatched or \"unmatched\": \"allow\"",

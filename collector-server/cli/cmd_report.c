@@ -4,6 +4,7 @@
 #include "collector-server/cli/report_coverage.h"
 #include "collector-server/cli/report_table.h"
 #include "collector-server/cli/source_lines.h"
+#include "collector-server/cli/unnamed_functions.h"
 #include "collector-server/cli/unrecorded_code.h"
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
@@ -140,15 +141,18 @@ static sj_status print_head(const report_request *request, sqlite3 *database, in
     return SJ_OK;
 }
 
-/* Prints where most CPU time passed, if that code is not recorded. Prints nothing if only a part of
- * the session was selected. */
-static sj_status print_unrecorded(const report_request *request, sqlite3 *database,
-                                  int64_t session_id, sj_error *error)
+/* Prints where most CPU time passed, if that code is not recorded, and where names are missing.
+ * Prints nothing if only a part of the session was selected. */
+static sj_status print_advice(const report_request *request, sqlite3 *database, int64_t session_id,
+                              sj_error *error)
 {
     sj_unrecorded_code code;
+    sj_unnamed_functions unnamed;
     if (request->choice.selection == NULL) {
         SJ_TRY(sj_unrecorded_code_read(database, session_id, NULL, &code, error));
         sj_unrecorded_code_print(stdout, &code, "\n", "  ");
+        SJ_TRY(sj_unnamed_functions_read(database, session_id, SJ_DPKG_FOLDER, &unnamed, error));
+        sj_unnamed_functions_print(stdout, &unnamed, "\n", "  ");
     }
     return SJ_OK;
 }
@@ -194,7 +198,7 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
         fputs(waits_note, stdout);
     }
     if (status == SJ_OK) {
-        status = print_unrecorded(request, database, session_id, &error);
+        status = print_advice(request, database, session_id, &error);
     }
     const bool written = sj_terminal_close(terminal);
     if (status != SJ_OK && status != SJ_EEXIST) {

@@ -47,18 +47,23 @@ static bool is_shown(const sj_option *row, bool is_common)
     return row->kind != SJ_ARG_HEADING && row->help != NULL && row->is_common == is_common;
 }
 
-/* Prints the common options below a heading. Returns false if the table has none. */
-static bool print_common(const sj_option *first, int width)
+bool sj_command_has_common(const sj_command *command)
 {
-    bool has_common = false;
+    const sj_option *row = sj_option_first(command->options, false);
+    while (row != NULL && !is_shown(row, true)) {
+        row = sj_option_next(row, false);
+    }
+    return row != NULL;
+}
+
+static void print_common(const sj_option *first, int width)
+{
+    printf("To begin with:\n");
     for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
         if (is_shown(row, true)) {
-            printf("%s", has_common ? "" : "To begin with:\n");
             print_option(row, width);
-            has_common = true;
         }
     }
-    return has_common;
 }
 
 /* Prints the options that are not common, with their headings. */
@@ -80,35 +85,52 @@ static void print_others(const sj_option *first, bool has_common, int width)
     }
 }
 
-/* Prints the options as --help shows them, with --help itself as the last. The common options come
- * first. A heading below which all options are common is left out. `options` may be NULL. */
-static void print_options(const sj_option *options)
+/* Returns the width of the longest label that may stand before a help text. */
+static int label_width(const sj_option *first)
 {
-    static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
-    const sj_option *first = sj_option_first(options, false);
     char label[LABEL_BYTES];
-    size_t width = strlen("--help");
+    size_t width = strlen("--help-all");
     for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
         if (row->kind != SJ_ARG_HEADING && row->help != NULL) {
             make_label(row, label);
             width = strlen(label) > width && strlen(label) <= LABEL_MAX ? strlen(label) : width;
         }
     }
-    const bool has_common = print_common(first, (int)width);
-    if (!has_common && (first == NULL || first->kind != SJ_ARG_HEADING)) {
-        printf("Options:\n");
-    }
-    print_others(first, has_common, (int)width);
-    print_option(&help, (int)width);
+    return (int)width;
 }
 
-int sj_command_help(const sj_command *command)
+/* Prints the options as --help shows them, with --help itself as the last. The common options come
+ * first, and only `shows_all` prints the others. A heading below which all options are common is
+ * left out. */
+static void print_options(const sj_command *command, bool shows_all)
+{
+    static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
+    static const sj_option help_all = {
+        .name = "help-all", .kind = SJ_ARG_FLAG, .help = "all options, in groups"};
+    const sj_option *first = sj_option_first(command->options, false);
+    const bool has_common = sj_command_has_common(command);
+    const int width = label_width(first);
+    if (has_common) {
+        print_common(first, width);
+    } else if (first == NULL || first->kind != SJ_ARG_HEADING) {
+        printf("Options:\n");
+    }
+    if (shows_all || !has_common) {
+        print_others(first, has_common, width);
+    }
+    print_option(&help, width);
+    if (has_common) {
+        print_option(&help_all, width);
+    }
+}
+
+int sj_command_help(const sj_command *command, bool shows_all)
 {
     printf("Usage: %s\n\n%s.\n\n", command->usage, command->summary);
     if (command->help != NULL) {
         printf("%s\n", command->help);
     }
-    print_options(command->options);
+    print_options(command, shows_all);
     printf("\n%s", command->examples);
     return SJ_EXIT_OK;
 }

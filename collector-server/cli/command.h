@@ -39,8 +39,12 @@ typedef struct sj_command {
 /* All commands, NULL-terminated, in the order of `sojourn help`. */
 extern const sj_command *const sj_commands[];
 
-/* Prints usage and help to standard output. Returns SJ_EXIT_OK. */
-int sj_command_help(const sj_command *command);
+/* Prints usage and help to standard output. Returns SJ_EXIT_OK. If the command has common options,
+ * `shows_all` decides whether the others are shown, too. */
+int sj_command_help(const sj_command *command, bool shows_all);
+
+/* True if the command has common options: --help shows these, --help-all shows all. */
+bool sj_command_has_common(const sj_command *command);
 
 /* Prints "sojourn NAME: MESSAGE", the usage line and a hint at --help to standard error. Returns
  * SJ_EXIT_USAGE. */

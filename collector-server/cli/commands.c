@@ -89,7 +89,7 @@ static int run_help(int argc, char **argv)
                                           nearest != NULL ? nearest : "",
                                           nearest != NULL ? "\"?" : "");
         }
-        return sj_command_help(command);
+        return sj_command_help(command, false);
     }
     printf("Usage: sojourn COMMAND [OPTIONS] [ARGUMENTS]\n\n"
            "Records when every call of a program entered and left.\n\n"

@@ -66,7 +66,8 @@ static void print_bash_options(const sj_command *command)
             printf(" --%s", option->name);
         }
     }
-    printf("'%s ;;\n", accepts_process(command) ? " kind=processes" : "");
+    printf("%s'%s ;;\n", sj_command_has_common(command) ? " --help-all" : "",
+           accepts_process(command) ? " kind=processes" : "");
 }
 
 void sj_completion_bash(void)
@@ -140,7 +141,8 @@ static void print_zsh_options(const sj_command *command)
                        : strcmp(command->name, "help") == 0 ? "_sojourn_commands"
                        : command->stops_at_argument         ? "_normal"
                                                             : "_files";
-    printf("        '--help[this text]' '*:: :%s' ;;\n", rest);
+    printf("        '--help[this text]' %s'*:: :%s' ;;\n",
+           sj_command_has_common(command) ? "'--help-all[all options]' " : "", rest);
 }
 
 void sj_completion_zsh(void)
@@ -223,6 +225,11 @@ void sj_completion_fish(void)
         }
         printf("complete -c sojourn -n '__fish_seen_subcommand_from %s' -l help -d 'this text'\n",
                command->name);
+        if (sj_command_has_common(command)) {
+            printf("complete -c sojourn -n '__fish_seen_subcommand_from %s' -l help-all -d 'all "
+                   "options'\n",
+                   command->name);
+        }
         if (accepts_process(command)) {
             printf("complete -c sojourn -f -n '__fish_seen_subcommand_from %s' -a "
                    "'(sojourn completion --words processes 2>/dev/null)'\n",

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255 };
+enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255, HELP_ALL_VALUE = 254 };
 
 /* The arguments of getopt_long(3), made from an option table. */
 typedef struct getopt_tables {
     const sj_option *options[OPTIONS_MAX];
     size_t count;
-    struct option names[OPTIONS_MAX + 2];
+    struct option names[OPTIONS_MAX + 3];
     char letters[2 * OPTIONS_MAX + 4];
 } getopt_tables;
 
@@ -60,7 +60,9 @@ static void make_tables(const sj_command *command, getopt_tables *tables)
     }
     *letter = '\0';
     tables->names[tables->count] = (struct option){"help", no_argument, NULL, HELP_VALUE};
-    tables->names[tables->count + 1] = (struct option){0};
+    tables->names[tables->count + 1] =
+        (struct option){"help-all", no_argument, NULL, HELP_ALL_VALUE};
+    tables->names[tables->count + 2] = (struct option){0};
 }
 
 /* Returns the option for a result of getopt_long, NULL if there is none. */
@@ -182,11 +184,11 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
                           const char *word)
 {
     const bool needs_value = found == ':';
-    if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, perhaps inside a group of letters */
+    if (optopt > 0 && optopt < HELP_ALL_VALUE) { /* one letter, perhaps inside a group of letters */
         return sj_command_usage_error(
             command, needs_value ? "-%c needs a value" : "unknown option -%c", optopt);
     }
-    if (optopt >= HELP_VALUE && !needs_value) {
+    if (optopt >= HELP_ALL_VALUE && !needs_value) {
         return sj_command_usage_error(command, "%.*s takes no value", (int)strcspn(word, "="),
                                       word);
     }
@@ -210,8 +212,8 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
     optind = 0; /* makes getopt start again */
     opterr = 0;
     while ((found = getopt_long(argc, argv, tables->letters, tables->names, NULL)) != -1) {
-        if (found == 'h' || found == HELP_VALUE) {
-            return sj_command_help(command);
+        if (found == 'h' || found == HELP_VALUE || found == HELP_ALL_VALUE) {
+            return sj_command_help(command, found == HELP_ALL_VALUE);
         }
         if (found == ':' || found == '?') {
             return report_refused(command, tables, found, argv[optind - 1]);

@@ -194,8 +194,12 @@ const sj_option sj_policy_options[] = {
     {.help = "Which calls:"},
     SJ_COMMON_POLICY_OPTION("libs", NULL, "system libraries, too"),
     SJ_POLICY_OPTION("module", "GLOB", "only modules whose path or file name matches (repeatable)"),
-    SJ_COMMON_POLICY_OPTION("function", "GLOB", "only functions whose name matches (repeatable)"),
-    SJ_COMMON_POLICY_OPTION("exclude", "GLOB", "without functions whose name matches (repeatable)"),
+    SJ_COMMON_POLICY_OPTION("function", "GLOB",
+                            "only functions whose name matches, or MODULE+0xOFFSET, or\n"
+                            "MODULE+0xFROM-0xTO (repeatable)"),
+    SJ_COMMON_POLICY_OPTION("exclude", "GLOB",
+                            "without functions whose name matches, or MODULE+0xOFFSET\n"
+                            "(repeatable)"),
     SJ_POLICY_OPTION("source", "GLOB",
                      "only functions of matching source files, where the program says\n"
                      "which they are (repeatable)"),

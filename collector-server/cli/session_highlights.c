@@ -91,6 +91,8 @@ sj_status sj_session_highlights_read(sqlite3 *database, int64_t session_id, char
     }
     SJ_TRY(
         sj_unrecorded_code_read(database, session_id, arguments, &highlights->unrecorded, error));
+    SJ_TRY(sj_unnamed_functions_read(database, session_id, SJ_DPKG_FOLDER, &highlights->unnamed,
+                                     error));
     highlights->was_watched = sj_zombie_coverage_read(database, session_id, &highlights->coverage);
     return SJ_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 
+#include "collector-server/cli/unnamed_functions.h"
 #include "collector-server/cli/unrecorded_code.h"
 #include "collector-server/cli/zombie_coverage.h"
 #include "proto/base/ids.h"
@@ -33,6 +34,7 @@ typedef struct sj_session_highlights {
     bool was_watched;        /* freed memory was watched: `coverage` says how much of it */
     sj_zombie_coverage coverage;
     sj_unrecorded_code unrecorded;
+    sj_unnamed_functions unnamed;
     uint64_t unwatched_processes; /* processes whose freed memory could not be watched */
     char not_watched[SJ_HIGHLIGHT_NAME_BYTES]; /* why one of these processes could not be watched */
 } sj_session_highlights;

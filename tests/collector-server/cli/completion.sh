@@ -1,4 +1,4 @@
-# Completion in a real bash: every command, every option that --help shows, files elsewhere.
+# Completion in a real bash: every command, every option that --help-all shows, files elsewhere.
 . "$(dirname "$0")/../../system/support/lib.sh"
 "$sojourn" completion bash >completion.bash || fail "completion bash: $?"
 
@@ -13,7 +13,7 @@ equal "commands of help" "report" "$(complete sojourn help repo)"
 equal "one command" "replay" "$(complete sojourn repl)"
 commands=0
 for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-    "$sojourn" "$command" --help >help.txt
+    "$sojourn" "$command" --help-all >help.txt
     shown=$(grep -o '^ \{2,6\}\(-[a-z], \)\?--[a-z-]*' help.txt | grep -o '\-\-[a-z-]*' | sort)
     # help is a command without its own options
     [ "$command" = help ] || equal "options of $command" "$shown" "$(complete sojourn "$command" -- | sort)"

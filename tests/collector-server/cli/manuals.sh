@@ -13,7 +13,7 @@ documented() {
     "$@" >help.txt
     for option in $(grep -o '^ *\(-[a-z], \)\?--[a-z-]*' help.txt | grep -o '\-\-[a-z-]*'); do
         case $option in
-        --help | --version) continue ;;
+        --help | --help-all | --version) continue ;;
         esac
         grep -q -- "Fl -${option#--}" "$page" || fail "$option is not in $page"
     done
@@ -24,17 +24,19 @@ for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     grep -q "^.It Cm $command$" "$root/collector-server/man/sojourn.1" || fail "$command is not in sojourn.1"
     case $command in
     help | version) ;;
-    *) documented "sojourn-$command.1" "$sojourn" "$command" --help ;;
+    *) documented "sojourn-$command.1" "$sojourn" "$command" --help-all ;;
     esac
 done
 
 # The manual page of record has the groups of its help, with the same options.
-"$sojourn" record --help | sed -n -e 's/^\([A-Z][A-Za-z -]*\):$/\1/p' -e 's/^  \(-[a-z], \)\?--\([a-z-]*\).*/  \2/p' |
-    sed -e '/^  help$/d' -e '/^Examples$/d' >groups.txt
+"$sojourn" record --help-all | sed -n -e 's/^\([A-Z][A-Za-z -]*\):$/\1/p' -e 's/^  \(-[a-z], \)\?--\([a-z-]*\).*/  \2/p' |
+    sed -e '/^  help$/d' -e '/^  help-all$/d' -e '/^Examples$/d' >groups.txt
 sed -n -e 's/^\.Ss "\?\([^"]*\).*/\1/p' -e '/^\.It .*Fl -/p' "$root/collector-server/man/sojourn-record.1" |
     awk '!/^[.]It/ { print; next } { for (i = 1; i <= NF; i++) if ($i == "Fl" && $(i + 1) ~ /^-/) print "  " substr($(i + 1), 2) }' |
     sed '/^Programs that change/,$d' >sections.txt
 diff groups.txt sections.txt >differing.txt || fail "sojourn-record.1 has other groups than the help: $(cat differing.txt)"
+"$sojourn" record --help | sed -n 's/^  \(-[a-z], \)\?--\([a-z-]*\).*/  \2/p' | grep -vx '  help\(-all\)\?' >first.txt
+equal "options of --help" "$(sed -n '2,/^[A-Z]/p' groups.txt | grep '^  ')" "$(cat first.txt)"
 equal "options to begin with" 10 "$(sed -n '2,/^[A-Z]/p' groups.txt | grep -c '^  ')"
 
 # The table of exit codes in sojourn(1) has each code of command.h, and commands return the codes as described.

@@ -1,5 +1,8 @@
 /* For tests of map files. With ADDED it is another build. With TABLE it has a variable of 25 ints.
- * With MORE it includes the content of that file. */
+ * With MORE it includes the content of that file. LINKAGE is the linkage of its functions. */
+#ifndef LINKAGE
+#define LINKAGE
+#endif
 volatile int sink;
 #ifdef TABLE
 int table[25] = {1};
@@ -17,13 +20,13 @@ __attribute__((noinline)) int added(int n)
 }
 #endif
 
-__attribute__((noinline)) int alpha(int n)
+LINKAGE __attribute__((noinline)) int alpha(int n)
 {
     sink = n;
     return sink + 1;
 }
 
-__attribute__((noinline)) int beta(int n)
+LINKAGE __attribute__((noinline)) int beta(int n)
 {
     sink = n;
     sink = n * 3;

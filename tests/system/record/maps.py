@@ -1,5 +1,5 @@
-"""Map files: a map of another build is refused with a message that names the line, for each linker's format. Code
-that no map, symbol or unwind table names is reported."""
+"""Map files: a map of another build is refused with a message that names the line, for each linker's format. Static
+functions get the names of their sections. Code that no map, symbol or unwind table names is reported."""
 import itertools
 import os
 import re
@@ -25,7 +25,9 @@ def built(sojourn, name, command, *options):
 def globals_are_listed(sojourn):
     """Every kind of map gives the globals with their lengths, and none of them is a function. Maps of other builds
     are refused."""
-    for name, command in {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"]}.items():
+    for name, command in {"gnu": ["gcc", "-O2"], "gold": ["gcc", "-O2", "-fuse-ld=gold"],
+                          "mold": ["gcc", "-O2", "-fuse-ld=mold"],
+                          "lld": ["clang", "-O2", "-fuse-ld=lld"]}.items():
         program, maps = built(sojourn, f"globals-{name}", command, "-DTABLE")
         for path in maps:
             done = sojourn.run(["functions", "--globals", "--json", "--map", path, program],
@@ -74,6 +76,7 @@ def globals_are_stored_by_module(sojourn):
 
 def maps_of_other_builds_are_refused(sojourn):
     compilers = {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"],
+                 "gold": ["gcc", "-O2", "-fuse-ld=gold"], "mold": ["gcc", "-O2", "-fuse-ld=mold"],
                  "static": ["gcc", "-O1", "-static"], "aarch64": ["aarch64-linux-gnu-gcc", "-O2"]}
     for name, command in compilers.items():
         builds = [built(sojourn, f"{name}{number}", command, *options)
@@ -86,6 +89,21 @@ def maps_of_other_builds_are_refused(sojourn):
                 done = sojourn.run(["functions", "--map", path, program], capture_output=True, text=True)
                 check(done.returncode == 1, f"{path} is believed of {program}: {done.stdout}")
                 check(re.search(r"is of another build: line \d+ has ", done.stderr), done.stderr)
+
+
+def static_functions_have_names(sojourn):
+    """Maps of GNU ld and gold list no static functions, but their sections, if each function has one. A section of
+    cold parts names no function."""
+    long_name = "a_function_with_a_name_that_does_not_fit_into_its_column"
+    for linker in ("bfd", "gold", "mold"):
+        program, (own, listing) = built(sojourn, f"static-{linker}", ["gcc", "-O2", f"-fuse-ld={linker}"],
+                                        "-ffunction-sections", "-DLINKAGE=static", f"-Dalpha={long_name}")
+        rows = {}
+        for path in (own, listing):
+            shown = sojourn.run(["functions", "--json", "--map", path, program], check=True, capture_output=True)
+            rows[path] = {row["name"]: (row["offset"], row["size"]) for row in json_rows(shown.stdout)[0]["functions"]
+                          if row["name"] in ("beta", "main", long_name)}
+        check(len(rows[listing]) == 3 and rows[own] == rows[listing], f"{linker}: {rows}")
 
 
 def recording_is_refused_before_the_start(sojourn):
@@ -139,6 +157,7 @@ def each_part_of_the_cost_is_reported(sojourn):
 def test(sojourn, _arguments):
     each_part_of_the_cost_is_reported(sojourn)
     maps_of_other_builds_are_refused(sojourn)
+    static_functions_have_names(sojourn)
     globals_are_listed(sojourn)
     globals_are_stored_by_module(sojourn)
     recording_is_refused_before_the_start(sojourn)
