@@ -1,5 +1,6 @@
 #include "agent/abi/plan_check.h"
 
+#include "agent/abi/page.h"
 #include "agent/abi/plan_crc.h"
 #include "proto/base/cursor.h"
 
@@ -8,7 +9,7 @@
 /* Freestanding: linked into the agent. Every position is checked before it is read. */
 
 enum { LABELS_MAX = 1 << 20, CONDITIONS = 16, ALIGNMENT = 8, DISTANCE_BYTES = 4, SLOT_BYTES = 8 };
-enum { PAGE = 4096, JUMP32_BYTES = 5 };
+enum { PIECE = SJ_PAGE_LEAST_BYTES, JUMP32_BYTES = 5 };
 
 static bool is_table_inside(uint64_t offset, uint64_t count, uint64_t element, uint64_t size)
 {
@@ -103,9 +104,10 @@ static bool is_short_jump_valid(const sj_plan_header *header, const sj_plan_patc
     }
     const sj_plan_patch *island = &sj_plan_patches(header)[patch->via];
     const int64_t distance = (int64_t)(island->offset - patch->offset - 2);
-    if (patch->bytes == 1 && (patch->original[1] != (uint8_t)distance ||
-                              patch->offset / PAGE != (island->offset + JUMP32_BYTES - 1) / PAGE ||
-                              patch->offset / PAGE != island->offset / PAGE)) {
+    if (patch->bytes == 1 &&
+        (patch->original[1] != (uint8_t)distance ||
+         patch->offset / PIECE != (island->offset + JUMP32_BYTES - 1) / PIECE ||
+         patch->offset / PIECE != island->offset / PIECE)) {
         return false;
     }
     return island->kind == SJ_PATCH_JUMP32 && island->function == patch->function &&

@@ -5,6 +5,7 @@
  * longer holds the thunk's address, the call of its slot has returned. */
 #include "agent/attach/return_slots.h"
 
+#include "agent/abi/page.h"
 #include "agent/abi/return_slots.h"
 #include "agent/ptrace/proc_status.h"
 
@@ -14,8 +15,7 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,
-    SLOTS_PER_PAGE = PAGE / sizeof(sj_return_slot),
+    SLOTS_AT_ONCE = SJ_PAGE_LEAST_BYTES / sizeof(sj_return_slot),
     PAGES_AT_ONCE = 8192,
     REGIONS_AT_ONCE = 8192
 };
@@ -32,17 +32,17 @@ typedef struct slot_restore {
     uint64_t regions[REGIONS_AT_ONCE];
 } slot_restore;
 
-/* Restores the return addresses of one page of slots. If the stack cannot be read, it was unmapped,
- * so it has no calls. */
-static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64_t stack)
+/* Restores the return addresses of some slots of one page. If the stack cannot be read, it was
+ * unmapped, so it has no calls. */
+static sj_status restore_slots(const slot_restore *run, uint64_t slots_at, uint64_t stack)
 {
-    sj_return_slot slots[SLOTS_PER_PAGE];
-    uint64_t words[SLOTS_PER_PAGE];
+    sj_return_slot slots[SLOTS_AT_ONCE];
+    uint64_t words[SLOTS_AT_ONCE];
     SJ_TRY(sj_tracee_read(run->target, slots_at, slots, sizeof(slots)));
     if (sj_tracee_read(run->target, stack, words, sizeof(words)) != SJ_OK) {
         return SJ_OK;
     }
-    for (uint32_t i = 0; i < SLOTS_PER_PAGE; i++) {
+    for (uint32_t i = 0; i < SLOTS_AT_ONCE; i++) {
         if (slots[i].return_address != 0 && words[i] == run->thunk) {
             SJ_TRY(sj_tracee_write(run->target, stack + i * sizeof(words[0]),
                                    &slots[i].return_address, sizeof(words[0])));
@@ -51,19 +51,31 @@ static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64
     return SJ_OK;
 }
 
+static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64_t stack)
+{
+    for (uint64_t done = 0; done < sj_page_bytes();
+         done += SLOTS_AT_ONCE * sizeof(sj_return_slot)) {
+        SJ_TRY(restore_slots(run, slots_at + done,
+                             stack + done / sizeof(sj_return_slot) * sizeof(uint64_t)));
+    }
+    return SJ_OK;
+}
+
 static sj_status restore_region(slot_restore *run, uint64_t slots_at, uint64_t stack)
 {
-    const uint64_t page_count = SJ_RETURN_REGION_BYTES / PAGE;
+    const uint64_t page_bytes = sj_page_bytes();
+    const uint64_t stack_bytes = page_bytes / sizeof(sj_return_slot) * sizeof(uint64_t);
+    const uint64_t page_count = SJ_RETURN_REGION_BYTES / page_bytes;
     for (uint64_t page = 0; page < page_count; page += PAGES_AT_ONCE) {
-        const off_t place = (off_t)((slots_at / PAGE + page) * sizeof(run->pages[0]));
+        const off_t place = (off_t)((slots_at / page_bytes + page) * sizeof(run->pages[0]));
         if (pread(run->pagemap, run->pages, sizeof(run->pages), place) !=
             (ssize_t)sizeof(run->pages)) {
             return SJ_EIO;
         }
         for (uint64_t i = 0; i < PAGES_AT_ONCE; i++) {
             if ((run->pages[i] & (PAGE_PRESENT | PAGE_SWAPPED)) != 0) {
-                SJ_TRY(restore_page(run, slots_at + (page + i) * PAGE,
-                                    stack + (page + i) * SLOTS_PER_PAGE * sizeof(uint64_t)));
+                SJ_TRY(restore_page(run, slots_at + (page + i) * page_bytes,
+                                    stack + (page + i) * stack_bytes));
             }
         }
     }

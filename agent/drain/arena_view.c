@@ -1,5 +1,7 @@
 #include "agent/drain/arena_view.h"
 
+#include "agent/abi/page.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +15,10 @@
 
 /* If a thread's slot has at most this much data, it is zeroed for the next thread. Otherwise its
  * pages are returned to the system. */
-enum { ZEROED_BYTES = SJ_CHUNK_BYTES + 4096 };
+static uint64_t zeroed_bytes(void)
+{
+    return SJ_CHUNK_BYTES + sj_page_bytes();
+}
 
 static sj_status read_geometry(int fd, sj_arena_view *view)
 {
@@ -268,13 +273,13 @@ static bool holds_little(const sj_arena_view *view, uint64_t first, uint64_t nex
 {
     uint64_t bytes = 0;
     off_t data = find(view, first, SEEK_DATA);
-    while (data >= 0 && (uint64_t)data < next && bytes <= ZEROED_BYTES) {
+    while (data >= 0 && (uint64_t)data < next && bytes <= zeroed_bytes()) {
         const off_t hole = find(view, (uint64_t)data, SEEK_HOLE);
         const uint64_t end = hole > data && (uint64_t)hole < next ? (uint64_t)hole : next;
         bytes += end - (uint64_t)data;
         data = find(view, end, SEEK_DATA);
     }
-    return bytes <= ZEROED_BYTES;
+    return bytes <= zeroed_bytes();
 }
 
 static void clear_slot(const sj_arena_view *view, uint32_t slot)

@@ -159,6 +159,7 @@ static sj_program_problem check_machine(const char *path, const elf_facts *facts
                                         sj_program *program, sj_error *error)
 {
     const sj_elf_machine *machine = sj_elf_machine_of(facts->machine);
+    program->machine = facts->machine;
     if (facts->machine == SJ_MACHINE_ELF) {
         return SJ_PROGRAM_FINE;
     }

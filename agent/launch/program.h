@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum sj_program_problem {
     SJ_PROGRAM_FINE = 0,
@@ -21,6 +22,7 @@ typedef struct sj_program {
     char path[PATH_MAX];   /* the file that is executed */
     char binary[PATH_MAX]; /* the ELF file that runs, by its real name: `path`, or an interpreter */
     bool is_script;
+    uint16_t machine;        /* e_machine of `binary` */
     char emulator[PATH_MAX]; /* emulator for a program of another machine; "": none */
     char sysroot[PATH_MAX];  /* folder of the emulator's libraries; "": the emulator's default */
     const char *agent;       /* file of that machine's agent; NULL: the agent of this machine */

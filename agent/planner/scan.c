@@ -1,5 +1,6 @@
 #include "agent/planner/targets.h"
 
+#include "agent/abi/page.h"
 #include "agent/planner/exits.h"
 #include "agent/planner/flags.h"
 #include "agent/planner/machine.h"
@@ -165,9 +166,8 @@ static sj_status scan_range(scan_piece *piece, uint32_t range_index)
 
 void sj_prefer_large_pages(void *items, size_t bytes)
 {
-    enum { PAGE_BYTES = 4096 };
-    const uintptr_t start = ((uintptr_t)items + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
-    const uintptr_t end = ((uintptr_t)items + bytes) & ~(uintptr_t)(PAGE_BYTES - 1);
+    const uintptr_t start = sj_page_round_up((uintptr_t)items);
+    const uintptr_t end = sj_page_start((uintptr_t)items + bytes);
     if (start < end) {
         (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
     }

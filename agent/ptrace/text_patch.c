@@ -16,6 +16,7 @@
  * same way, or the group is refused. */
 #include "agent/ptrace/text_patch.h"
 
+#include "agent/abi/page.h"
 #include "agent/host/clock.h"
 #include "agent/ptrace/arch.h"
 #include "proto/base/bisect.h"
@@ -26,7 +27,7 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,
+    PAGE = SJ_PAGE_LEAST_BYTES, /* or the piece of a larger page */
     STACK_SCAN_BYTES = 64 * 1024,
     JUMPS_MAX = 4,
     RUN_NS = 20000, /* first run; later runs are longer */

@@ -1,5 +1,6 @@
 #include "agent/ptrace/tracee_modules.h"
 
+#include "agent/abi/page.h"
 #include "agent/ptrace/arch.h"
 #include "agent/ptrace/proc_status.h"
 
@@ -205,7 +206,7 @@ static sj_status read_tables(const sj_tracee *target, uint64_t base, symbol_tabl
     for (size_t i = 0; i < head.e_phnum; i++) {
         if (segments[i].p_type == PT_LOAD && !has_load) {
             has_load = true;
-            tables->bias = base - (segments[i].p_vaddr & ~UINT64_C(0xfff));
+            tables->bias = base - sj_page_start(segments[i].p_vaddr);
         }
         dynamic = segments[i].p_type == PT_DYNAMIC ? segments[i].p_vaddr : dynamic;
     }

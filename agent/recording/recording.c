@@ -7,12 +7,14 @@
  * sj_recording_run starts the pipeline, lets the child continue, waits, and stops the pipeline. */
 #include "agent/recording/recording.h"
 
+#include "agent/abi/machine.h"
 #include "agent/attach/live_runtimes.h"
 #include "agent/attach/preflight.h"
 #include "agent/host/clock.h"
 #include "agent/host/device.h"
 #include "agent/host/directories.h"
 #include "agent/host/file_limit.h"
+#include "agent/launch/agent_machine.h"
 #include "agent/launch/launch.h"
 #include "agent/link/link_server.h"
 #include "agent/livepatch/heap_watch.h"
@@ -117,7 +119,10 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
     if (emulated != NULL) {
         sj_clock_follow_emulator();
     }
+    const uint16_t machine =
+        options->program != NULL ? options->program->machine : (uint16_t)SJ_MACHINE_ELF;
     SJ_TRY(sj_agent_find(options->agent_path, emulated, recording->agent_path, PATH_MAX, error));
+    SJ_TRY(sj_agent_check_machine(recording->agent_path, machine, error));
     if (options->attach_pid != 0) {
         recording->pipeline->options.selection.library_calls =
             false; /* SJ_POLICY_LIBRARIES_UNBOUND */

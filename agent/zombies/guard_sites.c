@@ -1,5 +1,6 @@
 #include "agent/zombies/guard_sites.h"
 
+#include "agent/abi/page.h"
 #include "agent/objfile/debug_file.h"
 #include "agent/objfile/symbols.h"
 #include "agent/policy/pattern.h"
@@ -11,8 +12,6 @@
 #include <string.h>
 
 #define DEBUG_ROOT "/usr/lib/debug"
-
-enum { PAGE_BYTES = 4096 };
 
 /* True if one of the patterns matches the symbol. */
 static bool matches_any(const char *patterns, const char *symbol)
@@ -88,9 +87,8 @@ bool sj_guard_sites_find_bias(const sj_elf *elf, const sj_guard_mapping *mapping
     const uint64_t end = mapping->offset + (mapping->high - mapping->low);
     for (uint32_t i = 0; i < elf->segment_count; i++) {
         const sj_elf_segment *segment = &elf->segments[i];
-        const uint64_t first = segment->offset & ~(uint64_t)(PAGE_BYTES - 1);
-        const uint64_t last =
-            (segment->offset + segment->file_bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+        const uint64_t first = sj_page_start(segment->offset);
+        const uint64_t last = sj_page_round_up(segment->offset + segment->file_bytes);
         if (segment->type == PT_LOAD && (segment->flags & PF_X) != 0 && mapping->offset >= first &&
             end <= last) {
             *bias = mapping->low - (segment->address - segment->offset + mapping->offset);

@@ -146,6 +146,17 @@ class Locks(unittest.TestCase):
                          lint.find_raw_walks({"a.c": self.locking, "b.c": "/* dl_iterate_phdr */\n"}))
         self.assertEqual([], lint.find_raw_walks({"agent/inproc/hooks/module_walk.c": self.locking}))
 
+    def test_page_sizes_are_asked_for_in_one_place(self):
+        for line in ("enum { PAGE = 4096 };", "enum { A = 1, PAGE_BYTES = 0x1000 };", "at & ~UINT64_C(0xfff);",
+                     "at &= ~(uint64_t)4095;", "sysconf(_SC_PAGESIZE);", "getauxval(AT_PAGESZ);",
+                     "sj_sys_unmap(page, 4096);", "enum { FORK_PAGE_BYTES = 4096 };"):
+            self.assertEqual(["agent/a.c:1: names a page size: use agent/abi/page.h"],
+                             lint.find_page_sizes({"agent/a.c": line}), line)
+        for line in ("enum { HUGE_PAGE = 1 << 21 };", "enum { CHANGES_PER_PAGE = 4 };", "char path[4096];",
+                     "word >> 10 & 0xfff;", "/* PAGE = 4096 */", "page & ~(sj_page_bytes() - 1);"):
+            self.assertEqual([], lint.find_page_sizes({"agent/a.c": line}), line)
+        self.assertEqual([], lint.find_page_sizes({"agent/abi/page.c": "getauxval(AT_PAGESZ);"}))
+
 
 if __name__ == "__main__":
     unittest.main()

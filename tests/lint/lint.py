@@ -149,6 +149,14 @@ FLOORS = """
     collector-server/cli
     collector-server/sojournd
 """
+# The files that ask the system for the size of a page, and how other code would state one: a constant named
+# after pages, another question to the system, a mask, or a size in a call that maps, protects or frees memory.
+PAGE_FILES = {"agent/abi/page.h", "agent/abi/page.c"}
+PAGE_SIZE = re.compile(
+    r"\b(?!HUGE_|SJ_SKIP_)(?:\w*(?<!PER)_)?PAGE(?:_BYTES|_SIZE|_SHIFT|_MASK)? *= *(?:0x)?\d"
+    r"|\bAT_PAGESZ\b|\b_SC_PAGE_?SIZE\b|\bgetpagesize\b|\bPAGE_SIZE\b"
+    r"|~ *\(?(?:\(\w+\) *)?\(?(?:UINT64_C\()?(?:0xfff|4095|0xffff|65535)\b"
+    r"|(?:map|protect|unmap|madvise|populate)\w*\(.*\b(?:4096|16384|65536)\b")
 # Names of machines. Only the agent's arch folders, and the header that chooses one of them, may use these.
 MACHINE = re.compile(r"__x86_64__|__aarch64__|\bEM_(X86_64|AARCH64)\b|\bR_(X86_64|AARCH64)_")
 ARCH_FOLDER = re.compile(r"\barch/(x86_64|aarch64)/")
@@ -300,6 +308,25 @@ def check_machines(_build, root=ROOT):
             problems += [f"{name}:{number}: names the folder of a machine: use sj_arch_sources"
                          for number, line in enumerate(file, 1) if ARCH_FOLDER.search(line)]
     fail(problems)
+
+
+def find_page_sizes(texts):
+    """Returns the lines of code that state the size of a page, or ask for it in a second place."""
+    return [f"{name}:{number}: names a page size: use agent/abi/page.h"
+            for name, text in texts.items() if name not in PAGE_FILES
+            for number, line in enumerate(reach.without_comments(text).splitlines(), 1)
+            if PAGE_SIZE.search(line)]
+
+
+def check_pages(_build):
+    texts = {}
+    for name in tracked(".c", ".h", ".S", ".inc"):
+        if name.startswith(("agent/", "proto/")):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+    if not all(name in texts for name in PAGE_FILES):
+        sys.exit("agent/abi/page.h is missing")
+    fail(find_page_sizes(texts))
 
 
 def check_components(_build, root=ROOT):

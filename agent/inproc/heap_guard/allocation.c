@@ -285,16 +285,17 @@ static int new_posix(void **block, size_t alignment, size_t bytes)
 static void *new_page(size_t bytes)
 {
     const uint64_t site = SJ_CALL_SITE();
-    void *block = allocate_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_ENTRY_VALLOC, site), site);
+    void *block =
+        allocate_sampled(bytes, sj_page_bytes(), families_of(SJ_ENTRY_VALLOC, site), site);
     return block != NULL ? block : ((new_function)sj_heap_originals[SJ_ENTRY_VALLOC])(bytes);
 }
 
 static void *new_pages(size_t bytes)
 {
-    const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
+    const size_t all = sj_page_round_up(bytes);
     const uint64_t site = SJ_CALL_SITE();
     const uint32_t families = families_of(SJ_ENTRY_PVALLOC, site);
-    void *block = bytes <= all ? allocate_sampled(all, SJ_POOL_PAGE, families, site) : NULL;
+    void *block = bytes <= all ? allocate_sampled(all, sj_page_bytes(), families, site) : NULL;
     return block != NULL ? block : ((new_function)sj_heap_originals[SJ_ENTRY_PVALLOC])(bytes);
 }
 

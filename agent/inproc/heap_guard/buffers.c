@@ -18,7 +18,7 @@
 
 static void open_pages(uint64_t first, uint64_t stop)
 {
-    for (uint64_t at = first; at < stop; at = (at | (SJ_POOL_PAGE - 1)) + 1) {
+    for (uint64_t at = first; at < stop; at = sj_page_start(at) + sj_page_bytes()) {
         sj_pool_open_pages(sj_pool_find(at), at);
     }
 }
@@ -44,13 +44,13 @@ static void check_live(sj_pool_slot *slot, uint64_t address, uint64_t bytes, boo
                        uint64_t site)
 {
     const uint64_t end = slot->address + slot->size;
-    const uint64_t after = (end + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t after = sj_page_round_up(end);
     if (address < slot->address) {
         report(slot, SJ_ZOMBIE_UNDERFLOW, address, is_write, site);
         open_pages(address, lower(address + bytes, slot->address));
     } else if (address > end || bytes > end - address) {
         report(slot, SJ_ZOMBIE_OVERFLOW, address > end ? address : end, is_write, site);
-        open_pages(after, lower(address + bytes, sj_pool_slot_end(slot) + SJ_POOL_PAGE));
+        open_pages(after, lower(address + bytes, sj_pool_slot_end(slot) + sj_page_bytes()));
     } else {
         sj_pool_check(slot, site);
     }
@@ -62,7 +62,7 @@ static void check_guard_page(uint64_t address, uint64_t bytes, bool is_write, ui
     sj_zombie_kind kind;
     sj_pool_slot *slot = sj_faults_classify(address, &kind);
     report(slot, kind, address, is_write, site);
-    open_pages(address, lower(address + bytes, (address | (SJ_POOL_PAGE - 1)) + 1));
+    open_pages(address, lower(address + bytes, sj_page_start(address) + sj_page_bytes()));
 }
 
 /* Reports a buffer of a system call that is freed or leaves its block, and opens its pages.
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void check_buffer(uint64_t address, uint64_t by
         return;
     }
     sj_pool_slot *slot = sj_pool_find(address);
-    if (slot == NULL || address < sj_pool_slot_start(slot) + SJ_POOL_PAGE) {
+    if (slot == NULL || address < sj_pool_slot_start(slot) + sj_page_bytes()) {
         check_guard_page(address, bytes, is_write, site);
     } else if (slot->address == 0) {
         return;

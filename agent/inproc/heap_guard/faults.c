@@ -188,12 +188,13 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
  * one. */
 static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
 {
-    sj_pool_slot *before =
-        address - SJ_POOL_PAGE >= sj_heap_pool.base ? sj_pool_find(address - SJ_POOL_PAGE) : NULL;
-    const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    sj_pool_slot *before = address - sj_page_bytes() >= sj_heap_pool.base
+                               ? sj_pool_find(address - sj_page_bytes())
+                               : NULL;
+    const uint64_t page = sj_page_start(address);
     const bool is_after = before != NULL && before != slot && before->address != 0 &&
-                          before->address + before->size > page - SJ_POOL_PAGE;
-    const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
+                          before->address + before->size > page - sj_page_bytes();
+    const bool is_before = slot != NULL && slot->address == page + sj_page_bytes();
     if (is_after && is_before &&
         slot->address - address < address - (before->address + before->size)) {
         *kind = SJ_ZOMBIE_UNDERFLOW;
@@ -206,7 +207,8 @@ static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zom
 sj_pool_slot *sj_faults_classify(uint64_t address, sj_zombie_kind *kind)
 {
     sj_pool_slot *slot = sj_pool_find(address);
-    const bool is_guard = slot == NULL || (address - sj_pool_slot_start(slot)) / SJ_POOL_PAGE == 0;
+    const bool is_guard =
+        slot == NULL || (address - sj_pool_slot_start(slot)) / sj_page_bytes() == 0;
     if (is_guard) {
         slot = find_neighbour(address, slot, kind);
     } else {

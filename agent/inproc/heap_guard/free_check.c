@@ -5,6 +5,7 @@
  * is reported only if its alignment or these words are impossible for a block. */
 #include "agent/inproc/heap_guard/free_check.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/heap_guard/internal.h"
 #include "agent/inproc/heap_guard/trace.h"
 
@@ -34,7 +35,7 @@ bool sj_free_check_begin(const sj_zombie_region *region)
 static bool is_in_use(uint64_t address, uint64_t size)
 {
     const uint64_t next = address - HEADER_BYTES + size + WORD;
-    return next / SJ_POOL_PAGE != address / SJ_POOL_PAGE ||
+    return sj_page_start(next) != sj_page_start(address) ||
            (*(const uint64_t *)(uintptr_t)next & FLAG_BEFORE_IN_USE) != 0;
 }
 
@@ -49,7 +50,7 @@ bool sj_free_check_may_be_block(uint64_t address)
     const uint64_t *header = (const uint64_t *)(uintptr_t)(address - HEADER_BYTES);
     const uint64_t size = header[1] & ~(uint64_t)FLAGS;
     if ((header[1] & FLAG_MAPPED) != 0) { /* The first word is the offset in the mapping. */
-        return ((address - HEADER_BYTES - header[0]) | (size + header[0])) % SJ_POOL_PAGE == 0;
+        return ((address - HEADER_BYTES - header[0]) | (size + header[0])) % sj_page_bytes() == 0;
     }
     return size >= LEAST_CHUNK_BYTES && size % ALIGNMENT == 0 && size >> MOST_SIZE_BITS == 0 &&
            is_in_use(address, size);

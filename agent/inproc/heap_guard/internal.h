@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_INTERNAL_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_INTERNAL_H
 
+#include "agent/abi/page.h"
 #include "agent/abi/zombies.h"
 #include "agent/inproc/heap_guard/delayed_free.h"
 #include "agent/inproc/heap_guard/heap_guard.h"
@@ -30,7 +31,6 @@ extern __thread uint64_t sj_counted_site
 #define SJ_CALL_SITE() (sj_counted_site != 0 ? sj_counted_site : SJ_CALL_SITE_OF_ENTRY())
 
 enum {
-    SJ_POOL_PAGE = 4096,
     SJ_POOL_SMALL_BYTES = 16 << 10, /* Largest block of the first class of slots. */
     SJ_POOL_BLOCK_MAX_BYTES = 1 << 20,
     SJ_POOL_ALIGNMENT = 16

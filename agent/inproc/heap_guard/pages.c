@@ -39,11 +39,11 @@ static void *map_memory(uint64_t bytes, int protection)
 
 static bool has_guard_regions(void)
 {
-    void *page = map_memory(SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
-    const bool has_them =
-        page != NULL && advise((uint64_t)(uintptr_t)page, SJ_POOL_PAGE, ADVICE_GUARD_INSTALL) == 0;
+    void *page = map_memory(sj_page_bytes(), PROT_READ | PROT_WRITE);
+    const bool has_them = page != NULL && advise((uint64_t)(uintptr_t)page, sj_page_bytes(),
+                                                 ADVICE_GUARD_INSTALL) == 0;
     if (page != NULL) {
-        (void)sj_sys_unmap(page, SJ_POOL_PAGE);
+        (void)sj_sys_unmap(page, sj_page_bytes());
     }
     return has_them;
 }
@@ -52,7 +52,7 @@ static bool has_guard_regions(void)
  * because most blocks are much smaller than their pages. */
 static bool map_ring(sj_pool *pool, uint64_t all_bytes, uint64_t memory_bytes)
 {
-    uint64_t bytes = SJ_POOL_PAGE;
+    uint64_t bytes = sj_page_bytes();
     while (bytes * 8 <= memory_bytes && bytes < all_bytes) {
         bytes *= 2;
     }
@@ -64,11 +64,12 @@ static bool map_ring(sj_pool *pool, uint64_t all_bytes, uint64_t memory_bytes)
 bool sj_pages_map_pool(sj_pool *pool, uint32_t slots, uint64_t memory_bytes)
 {
     uint64_t all_bytes = sj_pool_size_classes(pool, slots);
+    pool->page_bytes = sj_page_bytes();
     pool->has_guards = has_guard_regions() && map_ring(pool, all_bytes, memory_bytes) ? 1 : 0;
     if (pool->has_guards == 0 && slots > GUARDED_BLOCKS_BY_PROTECTION) {
         all_bytes = sj_pool_size_classes(pool, GUARDED_BLOCKS_BY_PROTECTION);
     }
-    while ((UINT64_C(1) << pool->shift) < all_bytes + SJ_POOL_PAGE) {
+    while ((UINT64_C(1) << pool->shift) < all_bytes + sj_page_bytes()) {
         pool->shift++;
     }
     pool->base = (uint64_t)(uintptr_t)map_memory(UINT64_C(1) << pool->shift, PROT_NONE);
@@ -112,9 +113,9 @@ bool sj_pages_open(uint64_t address, uint64_t bytes)
 void sj_pages_open_touched(uint64_t page)
 {
     if (sj_heap_pool.has_guards != 0) {
-        (void)advise(page, SJ_POOL_PAGE, ADVICE_GUARD_REMOVE);
+        (void)advise(page, sj_page_bytes(), ADVICE_GUARD_REMOVE);
     }
-    (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
+    (void)sj_sys_protect((void *)(uintptr_t)page, sj_page_bytes(), PROT_READ | PROT_WRITE);
 }
 
 bool sj_pages_close_slot(uint64_t slot_start, uint64_t slot_bytes)
@@ -180,7 +181,7 @@ void sj_pages_restore(const sj_pool_slot *slot, uint64_t page)
 {
     const uint64_t low = slot->address > page ? slot->address : page;
     const uint64_t slot_end = slot->address + slot->size;
-    const uint64_t high = slot_end < page + SJ_POOL_PAGE ? slot_end : page + SJ_POOL_PAGE;
+    const uint64_t high = slot_end < page + sj_page_bytes() ? slot_end : page + sj_page_bytes();
     if (low >= high || !sj_pages_is_saved(slot)) {
         return;
     }
@@ -194,8 +195,8 @@ void sj_pages_restore(const sj_pool_slot *slot, uint64_t page)
 /* Releases the memory of the whole pages between two positions of the ring. */
 static void release_ring(const sj_pool *pool, uint64_t from, uint64_t to)
 {
-    const uint64_t low = (from + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
-    const uint64_t high = to & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t low = sj_page_round_up(from);
+    const uint64_t high = sj_page_start(to);
     for (uint64_t at = low; at < high;) {
         const uint64_t position = at & (pool->saved_bytes - 1);
         const uint64_t part =

@@ -247,8 +247,8 @@ void sj_pool_resume(void)
 static void drop_content(sj_pool_slot *slot)
 {
     if (slot->held_bytes != 0) {
-        (void)SJ_SYS(SYS_madvise, sj_pool_slot_start(slot) + SJ_POOL_PAGE,
-                     class_of(slot)->slot_bytes - SJ_POOL_PAGE, MADV_DONTNEED, 0, 0, 0);
+        (void)SJ_SYS(SYS_madvise, sj_pool_slot_start(slot) + sj_page_bytes(),
+                     class_of(slot)->slot_bytes - sj_page_bytes(), MADV_DONTNEED, 0, 0, 0);
         atomic_fetch_sub(&sj_heap_pool.held_bytes, slot->held_bytes);
         slot->held_bytes = 0;
     }
@@ -322,7 +322,7 @@ static bool close_page_after(const sj_pool_slot *slot)
     const sj_pool_slot *next = sj_pool_find(after);
     const bool was_opened =
         sj_heap_pool.was_left != 0 || next == NULL || atomic_load(&next->is_open) != 0;
-    return !was_opened || sj_pages_close(after, SJ_POOL_PAGE);
+    return !was_opened || sj_pages_close(after, sj_page_bytes());
 }
 
 static bool prepare_pages(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
@@ -379,7 +379,7 @@ static bool has_pattern(uint64_t low, uint64_t high)
 
 static uint64_t bytes_of_pages(const sj_pool_slot *slot)
 {
-    return ((uint64_t)slot->size + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    return sj_page_round_up(slot->size);
 }
 
 static void record_trace(sj_zombie_trace *trace, const sj_zombie_trace *here, uint8_t *stack)
@@ -414,9 +414,9 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
                          const sj_zombie_trace *here)
 {
     const bool at_end = is_next_at_end();
-    const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t pages = sj_page_round_up(bytes);
     const uint64_t page =
-        at_end ? sj_pool_slot_end(slot) - pages : sj_pool_slot_start(slot) + SJ_POOL_PAGE;
+        at_end ? sj_pool_slot_end(slot) - pages : sj_pool_slot_start(slot) + sj_page_bytes();
     if (!prepare_pages(slot, page, pages)) {
         COUNT(refused_memory);
         queue_slot(slot);
@@ -441,7 +441,7 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
 static sj_pool_class *class_for(size_t bytes)
 {
     sj_pool_class *class = sj_heap_pool.classes;
-    while (bytes > class->slot_bytes - SJ_POOL_PAGE) {
+    while (bytes > class->slot_bytes - sj_page_bytes()) {
         class ++;
     }
     return class;
@@ -450,7 +450,7 @@ static sj_pool_class *class_for(size_t bytes)
 static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t families,
                                 const sj_zombie_trace *here)
 {
-    const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t pages = sj_page_round_up(bytes);
     if (!has_memory(pages)) {
         COUNT(refused_limit);
         return NULL;
@@ -479,7 +479,7 @@ void *sj_pool_allocate(size_t bytes, size_t alignment, uint32_t families)
 {
     sj_zombie_trace here = {0};
     _Atomic uint32_t *live = &sj_residue_now->shared.live;
-    if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES || alignment > SJ_POOL_PAGE) {
+    if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES || alignment > sj_page_bytes()) {
         COUNT(refused_size);
         return NULL;
     }
@@ -511,7 +511,7 @@ static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t addres
 static void check_margins(sj_pool_slot *slot, bool is_free, const sj_zombie_trace *here,
                           uint64_t site)
 {
-    const uint64_t page = slot->address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t page = sj_page_start(slot->address);
     const uint64_t end = slot->address + slot->size;
     if (!has_pattern(end, page + bytes_of_pages(slot))) {
         report_free(slot, is_free ? SJ_ZOMBIE_OVERFLOW_AT_FREE : SJ_ZOMBIE_OVERFLOW_AT_CALL, end,
@@ -586,7 +586,7 @@ void sj_pool_free(void *block, uint64_t site, uint32_t families)
     if (slot->object != 0) {
         *(const void **)(uintptr_t)slot->object = freed_class;
     }
-    close_block(slot, address & ~(uint64_t)(SJ_POOL_PAGE - 1));
+    close_block(slot, sj_page_start(address));
     COUNT(released);
     queue_slot(slot);
     atomic_fetch_sub(&sj_residue_now->shared.live, 1);
@@ -595,12 +595,12 @@ void sj_pool_free(void *block, uint64_t site, uint32_t families)
 
 void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
 {
-    const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t page = sj_page_start(address);
     if (slot != NULL) {
         atomic_store(&slot->is_open, 1);
     }
     /* A guard page also belongs to the slot before it. */
-    sj_pool_slot *before = page > sj_heap_pool.base ? sj_pool_find(page - SJ_POOL_PAGE) : NULL;
+    sj_pool_slot *before = page > sj_heap_pool.base ? sj_pool_find(page - sj_page_bytes()) : NULL;
     if (before != NULL && before != slot) {
         atomic_store(&before->is_open, 1);
     }

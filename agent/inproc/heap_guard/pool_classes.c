@@ -15,7 +15,7 @@ uint64_t sj_pool_size_classes(sj_pool *pool, uint32_t slots)
         sj_pool_class *class = &pool->classes[i];
         const uint32_t share = slots / sizes[i].rarity;
         class->slots = share > LEAST_SLOTS ? share : LEAST_SLOTS;
-        class->slot_bytes = sizes[i].block_bytes + SJ_POOL_PAGE;
+        class->slot_bytes = (uint32_t)(sj_page_round_up(sizes[i].block_bytes) + sj_page_bytes());
         class->start = offset;
         class->first = pool->slots;
         offset += (uint64_t) class->slots * class->slot_bytes;

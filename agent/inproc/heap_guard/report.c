@@ -25,7 +25,7 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
         got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1, &from_part, 1, 0);
     }
     if (got < 0 && bytes != 0) { /* The rest of the stack pointer's page is certainly readable. */
-        const uint64_t page_end = (from | (SJ_POOL_PAGE - 1)) + 1;
+        const uint64_t page_end = sj_page_start(from) + sj_page_bytes();
         got = (long)(page_end - from < bytes ? page_end - from : bytes);
         memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
     }

@@ -5,12 +5,13 @@
 #define SJ_AGENT_INPROC_HEAP_GUARD_RESIDUE_H
 
 #include "agent/abi/heap_residue.h"
+#include "agent/abi/page.h"
 #include "agent/abi/zombies.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SJ_RESIDUE_DATA_BYTES = 8192, SJ_RESIDUE_CODE_BYTES = 4096 };
+enum { SJ_RESIDUE_DATA_BYTES = 2 * SJ_PAGE_MOST_BYTES, SJ_RESIDUE_CODE_BYTES = SJ_PAGE_MOST_BYTES };
 
 /* A family of functions that belong together: blocks that one of them allocates, another one frees.
  * Several bits mean that the family may be any of these. */
@@ -53,6 +54,7 @@ typedef struct sj_pool {
     /* Position of the next saved byte. Positions count all bytes ever saved. */
     _Atomic uint64_t saved_next;
     _Atomic uint64_t saved_floor; /* Content before this position was dropped. */
+    uint64_t page_bytes;          /* Size of a page, for code that cannot call sj_page_bytes. */
 } sj_pool;
 
 typedef struct sj_residue {
@@ -83,13 +85,13 @@ extern sj_residue *sj_residue_now; /* NULL if no residue was created. */
 /* Returns the residue that an earlier agent left in this process, or NULL. */
 sj_residue *sj_residue_find(void);
 
-/* Creates a residue. Returns NULL if the kernel refuses, or if the processor is not supported. */
+/* Creates a residue. Returns NULL if the kernel refuses, or if its code is too large. */
 sj_residue *sj_residue_new(void);
 
 /* Makes the entries jump to the residue's own code, which does not need the agent. */
 void sj_residue_point_at_own_code(sj_residue *residue);
 
-/* Returns the residue's code and its size, or NULL if the processor is not supported. */
+/* Returns the residue's code and its size. */
 const void *sj_residue_code(size_t *bytes);
 
 /* Returns the offset of an entry's code in the residue's code, in bytes. */

@@ -1,12 +1,11 @@
 #include "agent/inproc/hooks/dynamic_view.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
-
-enum { PAGE = 4096 };
 
 /* Returns the address for the value of a dynamic entry. glibc adds the bias to such values when it
  * loads a module; other loaders do not. */
@@ -76,7 +75,7 @@ bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view
         } else if (segment->p_type == PT_GNU_RELRO) {
             view->relro_low = low;
             /* The loader makes whole pages read-only. */
-            view->relro_high = (low + segment->p_memsz) & ~(uint64_t)(PAGE - 1);
+            view->relro_high = sj_page_start(low + segment->p_memsz);
         }
     }
     /* The vDSO has no file and no slots to rebind. */
@@ -107,14 +106,14 @@ bool sj_slot_next(const sj_dynamic_view *view, sj_slot *slot)
 
 bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value)
 {
-    void *page = (void *)(slot & ~(uint64_t)(PAGE - 1));
+    void *page = (void *)sj_page_start(slot);
     const bool is_sealed = slot >= view->relro_low && slot < view->relro_high;
-    if (is_sealed && sj_sys_protect(page, PAGE, PROT_READ | PROT_WRITE) != 0) {
+    if (is_sealed && sj_sys_protect(page, sj_page_bytes(), PROT_READ | PROT_WRITE) != 0) {
         return false;
     }
     __atomic_store_n((uint64_t *)slot, value, __ATOMIC_RELEASE);
     if (is_sealed) {
-        (void)sj_sys_protect(page, PAGE, PROT_READ);
+        (void)sj_sys_protect(page, sj_page_bytes(), PROT_READ);
     }
     return true;
 }

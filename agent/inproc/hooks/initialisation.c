@@ -8,11 +8,10 @@
  * no stub. */
 #include "agent/inproc/hooks/initialisation.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <sys/mman.h>
-
-enum { PAGE = 4096 };
 
 /* The entries of the dynamic section that name initialisers. */
 typedef struct init_entries {
@@ -40,7 +39,7 @@ static init_entries find_entries(ElfW(Dyn) * entry)
  * kernel refuses. */
 static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
 {
-    const uint64_t bytes = PAGE + ((array_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+    const uint64_t bytes = sj_page_bytes() + sj_page_round_up(array_bytes);
     uint8_t *region = sj_sys_allocate(bytes);
     if (region == NULL) {
         return false;
@@ -49,14 +48,14 @@ static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*ent
     init->region_bytes = bytes;
     init->record.entry = entry;
     sj_arch_write_stub(region, &init->record);
-    return sj_sys_protect(region, PAGE, PROT_READ | PROT_EXEC) == 0;
+    return sj_sys_protect(region, sj_page_bytes(), PROT_READ | PROT_EXEC) == 0;
 }
 
 /* Returns the new value of the word in the dynamic section: the address of the array's copy, or of
  * the stub, minus `bias`. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
-    return (uint64_t)(uintptr_t)(init->region + (init->count != 0 ? PAGE : 0)) - bias;
+    return (uint64_t)(uintptr_t)(init->region + (init->count != 0 ? sj_page_bytes() : 0)) - bias;
 }
 
 bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *view,
@@ -71,7 +70,7 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
         return false;
     }
     ElfW(Dyn) *entry = count != 0 ? entries.array : entries.function;
-    uint64_t *copy = (uint64_t *)(void *)(init->region + PAGE);
+    uint64_t *copy = (uint64_t *)(void *)(init->region + sj_page_bytes());
     if (count != 0) {
         copy[0] = (uint64_t)(uintptr_t)init->region;
     }
@@ -103,7 +102,7 @@ bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *vie
         return false;
     }
     const uint64_t true_address = view->bias + init->word;
-    uint64_t *copy = (uint64_t *)(void *)(init->region + PAGE);
+    uint64_t *copy = (uint64_t *)(void *)(init->region + sj_page_bytes());
     init->record.target = true_address;
     if (init->count != 0) {
         const uint64_t *array = (const uint64_t *)true_address;

@@ -1,5 +1,6 @@
 #include "agent/inproc/hooks/lasting.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/recorder/maps.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE SJ_ARCH_PAGE_MULTIPLE
+#define PAGE ((uint64_t)SJ_PAGE_MOST_BYTES)
 
 /* Largest mapping, in pages, that sj_lasting_find searches. The kernel may have merged the page of
  * code with its neighbours. */

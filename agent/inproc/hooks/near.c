@@ -6,6 +6,7 @@
  *
  * The main thread's stack grows down into the gap below it, so an area in that gap is placed at the
  * gap's low end. The kernel leaves as much space as the stack's limit, and at least 128 MiB. */
+#include "agent/abi/page.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
@@ -34,7 +35,7 @@ static uint64_t min_of(uint64_t a, uint64_t b)
  * huge page's boundary if that fits. */
 static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
 {
-    const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
+    const uint64_t place = (to - GUARD_BYTES - bytes) & ~(uint64_t)(SJ_PAGE_MOST_BYTES - 1);
     const uint64_t huge = place & ~((uint64_t)HUGE_PAGE - 1);
     return bytes >= HUGE_PAGE && huge >= from + GUARD_BYTES ? huge : place;
 }
@@ -42,7 +43,7 @@ static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
 /* Returns the lowest place above `from`, with unmapped space in between. */
 static uint64_t place_low(uint64_t from)
 {
-    return (from + GUARD_BYTES + SJ_ARCH_PAGE_MULTIPLE - 1) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
+    return (from + GUARD_BYTES + SJ_PAGE_MOST_BYTES - 1) & ~(uint64_t)(SJ_PAGE_MOST_BYTES - 1);
 }
 
 /* Returns the place for `bytes` in the gap from `from` to `next`, or to `highest` if that is lower.

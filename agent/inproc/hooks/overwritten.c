@@ -1,28 +1,31 @@
 #include "agent/inproc/hooks/overwritten.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
 #include <sys/uio.h>
 
-enum { PAGE_BYTES = 4096, WINDOW_BYTES = 2 * PAGE_BYTES };
+enum { WINDOW_BYTES = 2 * SJ_PAGE_LEAST_BYTES };
 
-/* A copy of the text in [low, high): two pages, or fewer if the kernel could not read both. */
+/* A copy of the text in [low, high): two pieces, or fewer if the kernel could not read both. */
 typedef struct text_window {
     uint64_t low;
     uint64_t high;
     uint8_t bytes[WINDOW_BYTES];
 } text_window;
 
-/* Copies the page of `address` and the next one by a system call, because the program may have
- * unmapped them. The kernel copies each iovec whole or not at all, so each iovec is one page. */
+/* Copies the piece of a page around `address` and the next piece by a system call, because the
+ * program may have unmapped them. The kernel copies each iovec whole or not at all, so each iovec
+ * is one piece. */
 static void read_window(text_window *window, uint64_t address)
 {
-    window->low = address - address % PAGE_BYTES;
+    window->low = address - address % SJ_PAGE_LEAST_BYTES;
     const struct iovec here = {.iov_base = window->bytes, .iov_len = WINDOW_BYTES};
     const struct iovec there[] = {
-        {.iov_base = (void *)(uintptr_t)window->low, .iov_len = PAGE_BYTES},
-        {.iov_base = (void *)(uintptr_t)(window->low + PAGE_BYTES), .iov_len = PAGE_BYTES}};
+        {.iov_base = (void *)(uintptr_t)window->low, .iov_len = SJ_PAGE_LEAST_BYTES},
+        {.iov_base = (void *)(uintptr_t)(window->low + SJ_PAGE_LEAST_BYTES),
+         .iov_len = SJ_PAGE_LEAST_BYTES}};
     const long copied = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), (long)(uintptr_t)&here, 1,
                                (long)(uintptr_t)there, 2, 0);
     window->high = window->low + (copied > 0 ? (uint64_t)copied : 0);

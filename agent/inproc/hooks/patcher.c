@@ -1,3 +1,4 @@
+#include "agent/abi/page.h"
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/debugger.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096 };
+enum { SMALL_PLAN_BYTES = 4096 };
 
 enum { CLAIMS = 256 };
 
@@ -57,16 +58,12 @@ bool sj_hooks_are_special(void)
 
 static bool crosses_page(uint64_t address, uint32_t bytes)
 {
-    return address / PAGE != (address + bytes - 1) / PAGE;
-}
-
-static uint64_t round_to_pages(uint64_t bytes)
-{
-    return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    return sj_page_start(address) != sj_page_start(address + bytes - 1);
 }
 
 /* Memory for plans of one or two methods. Runtimes compile thousands of methods one by one. */
-static _Alignas(16) uint8_t small_scratch[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
+static _Alignas(16) uint8_t
+    small_scratch[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + SMALL_PLAN_BYTES];
 static _Atomic uint32_t is_scratch_used;
 
 static void *allocate_scratch(uint64_t bytes)
@@ -231,7 +228,8 @@ static bool fills_pages(const sj_application *application)
 {
     enum { PATCHES_PER_PAGE = 4 };
     const sj_plan_header *plan = application->plan;
-    return application->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
+    return application->patch_count / PATCHES_PER_PAGE >=
+           (plan->text_high - plan->text_low) / sj_page_bytes();
 }
 
 /* Makes the text writable, unless a tracer will write it or the text of one generated method is
@@ -315,7 +313,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     if (application->heap_entries != NULL && patch_count > CLAIMS - claim_count) {
         return SJ_ELIMIT;
     }
-    module->changes_bytes = round_to_pages(patch_count * sizeof(sj_hook_change) + 1);
+    module->changes_bytes = sj_page_round_up(patch_count * sizeof(sj_hook_change) + 1);
     void *changes = sj_sys_map(NULL, module->changes_bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (sj_sys_failed(changes)) {
@@ -442,14 +440,15 @@ static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
     sj_code_begin_place(&emitter, SJ_STUB_FIXED, address);
     sj_code_emit_trampoline(&emitter, target);
     sj_stub_notes_finish(&notes, MAP, (uint32_t)(emitter.at - notes.area));
-    sj_stub_areas_add(area, PAGE);
+    sj_stub_areas_add(area, sj_page_bytes());
     sj_debugger_add(area);
-    sj_arch_sync_code((uint64_t)(uintptr_t)area, PAGE);
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, sj_page_bytes());
 }
 
 sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
                             uint64_t target, bool prepare_only, sj_hooked_module *module)
 {
+    const uint64_t page = sj_page_bytes();
     uint8_t patch[SJ_PATCH_MAX_BYTES];
     bool too_far = false;
     sj_text text;
@@ -459,13 +458,13 @@ sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t b
     if (avoids_page_crossings && crosses_page(address, bytes)) {
         return SJ_EUNSUPPORTED;
     }
-    *module = (sj_hooked_module){.stubs_bytes = PAGE, .changes_bytes = PAGE};
-    module->changes = sj_sys_allocate(PAGE);
-    module->stubs = sj_near_map(address, address + bytes, PAGE);
+    *module = (sj_hooked_module){.stubs_bytes = page, .changes_bytes = page};
+    module->changes = sj_sys_allocate(page);
+    module->stubs = sj_near_map(address, address + bytes, page);
     sj_status status = SJ_ENOMEM;
     if (module->stubs != NULL && module->changes != NULL) {
         write_redirection(module->stubs, address, target);
-        status = sj_sys_protect(module->stubs, PAGE, PROT_READ | PROT_EXEC) == 0 &&
+        status = sj_sys_protect(module->stubs, page, PROT_READ | PROT_EXEC) == 0 &&
                          sj_arch_patch_bytes(SJ_ARCH_JUMP_PATCH, address,
                                              (uint64_t)(uintptr_t)module->stubs, original, bytes,
                                              patch, &too_far)

@@ -11,6 +11,7 @@
  * it. A process writes it under a temporary name and renames it, so it is always complete. */
 #include "agent/inproc/hooks/ready.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
@@ -26,8 +27,7 @@
 #include <sys/stat.h>
 
 enum {
-    PAGE = 4096,
-    PATH_BYTES = PAGE + 16,
+    PATH_BYTES = 4096 + 16,
     OTHERS_WRITE = 022,
     /* Larger areas use huge pages (near.c), which a mapped file cannot have. */
     LARGEST_AREA = 1 << 21,
@@ -54,7 +54,7 @@ typedef struct ready_header {
 
 /* Returns a hash that differs between builds of the agent whose stubs or changes differ. It covers
  * distances between functions, the size of a change, the offset of a thread's data, whether probes
- * write short records, and whether the fork page has its fixed address. */
+ * write short records, whether the fork page has its fixed address, and the page size. */
 static uint64_t hash_agent(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
@@ -64,7 +64,8 @@ static uint64_t hash_agent(void)
                               sizeof(sj_hook_change),
                               sj_arch_thread_offset(),
                               sj_recorder_counts_calls(),
-                              (uint64_t)(uintptr_t)sj_recorder_usable_mask == SJ_FORK_PAGE_ADDRESS};
+                              (uint64_t)(uintptr_t)sj_recorder_usable_mask == SJ_FORK_PAGE_ADDRESS,
+                              sj_page_bytes()};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         sum = (sum ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -131,7 +132,7 @@ static bool append_suffix(const char *plan_path, const char *suffix, char path[P
 static uint64_t area_offset(const ready_header *header)
 {
     const uint64_t end = sizeof(*header) + header->change_count * sizeof(sj_hook_change);
-    return (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    return sj_page_round_up(end);
 }
 
 static bool is_trusted(const struct stat *file)
@@ -164,7 +165,7 @@ static bool is_made_for(const ready_header *header, const ready_header *key, uin
     const size_t key_bytes = offsetof(ready_header, bias);
     return memcmp(header, key, key_bytes) == 0 && header->first_function == key->first_function &&
            header->change_count <= file_bytes / sizeof(sj_hook_change) &&
-           header->stubs_bytes <= LARGEST_AREA && header->stubs_bytes % PAGE == 0 &&
+           header->stubs_bytes <= LARGEST_AREA && header->stubs_bytes % sj_page_bytes() == 0 &&
            header->stubs_bytes != 0 && area_offset(header) + header->stubs_bytes == file_bytes;
 }
 
@@ -283,7 +284,7 @@ static bool change_text(const ready_header *header, const sj_ready_place *place,
     if (!find_text(header, place, &low, &high) || sj_text_open(&text, low, high) != SJ_OK) {
         return false;
     }
-    if (module->change_count / CHANGES_PER_PAGE >= (high - low) / PAGE) {
+    if (module->change_count / CHANGES_PER_PAGE >= (high - low) / sj_page_bytes()) {
         sj_text_populate(&text);
     }
     const bool same = is_text_as_planned(module);

@@ -12,6 +12,7 @@
  *
  * Stubs may jump to later stubs, so there are two passes. The first pass measures, and finds every
  * address relative to the area. The second pass writes the code. */
+#include "agent/abi/page.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
@@ -25,13 +26,7 @@
 
 #include <sys/mman.h>
 
-enum {
-    PAGE = 4096,
-    STUB_ALIGNMENT = 16,
-    VALUES_TRAMPOLINE = 16,
-    JUMP_TRAMPOLINE = 32,
-    AREA_START = 512
-};
+enum { STUB_ALIGNMENT = 16, VALUES_TRAMPOLINE = 16, JUMP_TRAMPOLINE = 32, AREA_START = 512 };
 _Static_assert(SJ_STUB_AREA_OFFSET >= JUMP_TRAMPOLINE + 16, "behind the trampolines");
 _Static_assert(SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES <= AREA_START,
                "in front of all else");
@@ -600,7 +595,7 @@ static area_layout measure_stubs(sj_application *application, uint64_t thunk)
         layout.cold_count = notes.cold.count;
     }
     const uint64_t entries = (uint64_t)layout.main_count + layout.cold_count;
-    layout.bytes = align_up(layout.map + entries * sizeof(sj_stub_entry), PAGE);
+    layout.bytes = sj_page_round_up(layout.map + entries * sizeof(sj_stub_entry));
     return layout;
 }
 

@@ -1,8 +1,8 @@
+#include "agent/abi/page.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -46,9 +46,8 @@ void sj_text_close(sj_text *text)
 
 sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
 {
-    const uint64_t page = getauxval(AT_PAGESZ);
-    low &= ~(page - 1);
-    high = (high + page - 1) & ~(page - 1);
+    low = sj_page_start(low);
+    high = sj_page_round_up(high);
     SJ_TRY(collect_parts(text, low, high));
     for (uint32_t i = 0; i < text->count; i++) {
         void *start = (void *)(uintptr_t)text->parts[i].low;
@@ -79,8 +78,7 @@ static bool is_writable(uint64_t address)
 
 bool sj_text_is_open(uint64_t low, uint64_t high)
 {
-    const uint64_t page = getauxval(AT_PAGESZ);
-    for (uint64_t at = low; at < high; at = (at & ~(page - 1)) + page) {
+    for (uint64_t at = low; at < high; at = sj_page_start(at) + sj_page_bytes()) {
         if (!is_writable(at)) {
             return false;
         }

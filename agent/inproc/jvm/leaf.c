@@ -9,6 +9,7 @@
  * wrapper again, the agent patches the new wrapper, too. */
 #include "agent/inproc/jvm/leaf.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/jvm/vm_structs.h"
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-enum { PAGE = 4096, STUBS = PAGE / SJ_LEAF_STUB_BYTES };
+enum { HEADER_MOST_BYTES = 4096 /* HotSpot describes the code before it. */ };
 
 static sj_vm_offsets offsets;
 static jmethodID enter_method;
@@ -61,7 +62,7 @@ static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
     uint64_t entry;
     memcpy(&compiled, described + offsets.method_code, sizeof(compiled));
     if (compiled == NULL || (uint64_t)(uintptr_t)compiled > code ||
-        code - (uint64_t)(uintptr_t)compiled > PAGE) {
+        code - (uint64_t)(uintptr_t)compiled > HEADER_MOST_BYTES) {
         return 0; /* HotSpot has discarded or replaced the code meanwhile. */
     }
     memcpy(&entry, compiled + offsets.verified_entry, sizeof(entry));
@@ -94,20 +95,20 @@ static bool is_writable_code(uint64_t address)
 static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
 {
     if (stubs == NULL) {
-        stubs = sj_near_map(entry, entry + sizeof(uint64_t), PAGE);
-        sojourn_agent_state.leaf_stubs_bytes = PAGE;
+        stubs = sj_near_map(entry, entry + sizeof(uint64_t), sj_page_bytes());
+        sojourn_agent_state.leaf_stubs_bytes = sj_page_bytes();
         sojourn_agent_state.leaf_stubs = (uint64_t)(uintptr_t)stubs;
     }
-    if (stubs == NULL || wrapper_count == STUBS) {
+    if (stubs == NULL || wrapper_count == sj_page_bytes() / SJ_LEAF_STUB_BYTES) {
         return 0;
     }
     uint8_t *stub = stubs + (size_t)wrapper_count * SJ_LEAF_STUB_BYTES;
     /* Threads may run other stubs of the page meanwhile, so the page stays executable. */
-    if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+    if (sj_sys_protect(stubs, sj_page_bytes(), PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return 0;
     }
     sj_arch_leaf_emit(stub, kind, sojourn_agent_state.muted_functions, entry);
-    if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC) != 0) {
+    if (sj_sys_protect(stubs, sj_page_bytes(), PROT_READ | PROT_EXEC) != 0) {
         return 0;
     }
     return (uint64_t)(uintptr_t)stub;
@@ -116,18 +117,19 @@ static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
 void sj_jvm_leaf_close(bool is_proved)
 {
     are_unreachable = is_proved;
-    if (stubs != NULL && sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0) {
+    if (stubs != NULL &&
+        sj_sys_protect(stubs, sj_page_bytes(), PROT_READ | PROT_WRITE | PROT_EXEC) == 0) {
         for (uint32_t i = 0; i < wrapper_count; i++) {
             sj_arch_leaf_close(stubs + (size_t)i * SJ_LEAF_STUB_BYTES);
         }
-        (void)sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC);
+        (void)sj_sys_protect(stubs, sj_page_bytes(), PROT_READ | PROT_EXEC);
     }
 }
 
 void sj_jvm_leaf_deinit(void)
 {
     if (stubs != NULL && are_unreachable) {
-        (void)sj_sys_unmap(stubs, PAGE);
+        (void)sj_sys_unmap(stubs, sj_page_bytes());
         sojourn_agent_state.leaf_stubs = 0;
     }
     stubs = NULL;

@@ -13,6 +13,7 @@
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/abi/agent_state.h"
+#include "agent/abi/page.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/recorder/sys.h"
@@ -30,7 +31,6 @@ enum {
     STUBS_MAX = 65536,
     CODE_BYTES = STUBS_MAX * SJ_DISPATCH_STUB_BYTES,
     INDEX_CAPACITY = 2 * STUBS_MAX,
-    PAGE_BYTES = 65536 /* A multiple of the page size of any machine. */
 };
 
 /* "DSTUBS1". Agents of other versions search for it. */
@@ -52,7 +52,8 @@ typedef struct stub_area {
 } stub_area;
 
 /* Offset of the stubs in the area. */
-#define CODE_OFFSET ((sizeof(stub_area) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES)
+#define CODE_OFFSET                                                                                \
+    ((sizeof(stub_area) + SJ_PAGE_MOST_BYTES - 1) / SJ_PAGE_MOST_BYTES * SJ_PAGE_MOST_BYTES)
 
 static stub_area *area;     /* NULL if none was created or adopted. */
 static uint8_t *writable;   /* Writable mapping of the stubs. NULL if stubs cannot be created. */

@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_INPROC_OBJC_ZOMBIES_INTERNAL_H
 #define SJ_AGENT_INPROC_OBJC_ZOMBIES_INTERNAL_H
 
+#include "agent/abi/page.h"
 #include "agent/abi/zombies.h"
 #include "agent/inproc/heap_guard/objects.h"
 
@@ -108,8 +109,8 @@ typedef enum sj_objc_trampoline {
 } sj_objc_trampoline;
 
 enum {
-    SJ_TRAMPOLINES_DATA_BYTES = 4096,
-    SJ_TRAMPOLINES_CODE_BYTES = 4096,
+    SJ_TRAMPOLINES_DATA_BYTES = SJ_PAGE_MOST_BYTES,
+    SJ_TRAMPOLINES_CODE_BYTES = SJ_PAGE_MOST_BYTES,
     SJ_TRAMPOLINE_BYTES = 16,
     SJ_DISPATCH_BUCKET = 32
 };

@@ -10,6 +10,7 @@
  * in use must not be written again. They all expect the receiver in the same register. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/heap_guard/named_mapping.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/sys.h"
@@ -21,9 +22,9 @@
 #define METHODS_MAGIC UINT64_C(0x3144484d4a535353)
 
 enum {
-    PAGE = 4096,
+    PAGE = SJ_PAGE_MOST_BYTES,
     PER_PAGE = PAGE / SJ_METHOD_TRAMPOLINE_BYTES,
-    PAGES = 256,
+    PAGES = (1 << 20) / PAGE,
     DATA_BYTES = PAGE * (1 + PAGES),
     CLASSES_MAX = 1 << 16,
     LISTS_MAX = 1024,

@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 
 enum { PARTS = 2 }; /* parts of a mapped arena */
-enum { SHARE = 8, PAGE_BYTES = 4096, PAGE_SLOTS = PAGE_BYTES / sizeof(sj_thread_slot) };
+enum { SHARE = 8, LEAST_SLOTS = 16 };
 
 uint64_t sj_address_space_limit(void)
 {
@@ -34,9 +34,9 @@ uint32_t sj_address_space_threads(uint32_t threads, uint32_t chunks_per_thread,
                                   uint64_t limit_bytes)
 {
     uint32_t fitting = threads;
-    while (fitting > PAGE_SLOTS &&
+    while (fitting > LEAST_SLOTS &&
            !sj_address_space_is_enough(fitting, chunks_per_thread, limit_bytes)) {
-        fitting = fitting / 2 > PAGE_SLOTS ? fitting / 2 : (uint32_t)PAGE_SLOTS;
+        fitting = fitting / 2 > LEAST_SLOTS ? fitting / 2 : (uint32_t)LEAST_SLOTS;
     }
     return fitting;
 }

@@ -5,6 +5,7 @@
  * between versions. So the recorder scans the block for two words that describe memory with both
  * this frame and the block. If there are none, the recorder reads /proc/self/maps, which takes a
  * hundred times as long. */
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/memory.h"
@@ -13,19 +14,20 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-enum { PAGE_BYTES = 4096, BLOCK_SPACE_BYTES = 16384 };
+enum { SLOTS_AT_ONCE = 16, BLOCK_SPACE_BYTES = 16384 };
 /* The maximum size of a stack. Every stack lies above this address, also in emulators. */
 #define STACK_MAX_BYTES (UINT64_C(1) << 36)
 
 /* Finds the bounds of the stack in the thread's control block. The block lies at the thread pointer
- * (x86-64) or below the thread pointer (AArch64). Reads only the page of the thread pointer,
- * because other pages may be unmapped. Returns false if the page does not contain the bounds. */
+ * (x86-64) or below the thread pointer (AArch64). Reads only the piece of a page around the thread
+ * pointer, because other pages may be unmapped. Returns false if the piece does not contain the
+ * bounds. */
 static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
 {
     const uint64_t block = sj_arch_thread_pointer();
-    const uint64_t page = block & ~(uint64_t)(PAGE_BYTES - 1);
-    const volatile uint64_t *words = (const volatile uint64_t *)page;
-    for (uint32_t i = 0; block > here && i + 1 < PAGE_BYTES / sizeof(*words); i++) {
+    const uint64_t piece = block & ~(uint64_t)(SJ_PAGE_LEAST_BYTES - 1);
+    const volatile uint64_t *words = (const volatile uint64_t *)piece;
+    for (uint32_t i = 0; block > here && i + 1 < SJ_PAGE_LEAST_BYTES / sizeof(*words); i++) {
         const uint64_t low = words[i];
         const uint64_t bytes = words[i + 1];
         if (low > STACK_MAX_BYTES && low <= here && bytes < STACK_MAX_BYTES &&
@@ -89,20 +91,21 @@ static uint32_t tid_at(int32_t distance)
 static void learn_tid_distance(uint32_t tid)
 {
     const uint64_t block = sj_arch_thread_pointer();
-    const int32_t in_page = (int32_t)(block % PAGE_BYTES);
+    const int32_t in_piece = (int32_t)(block % SJ_PAGE_LEAST_BYTES);
     const int32_t known = atomic_load_explicit(&tid_distance, memory_order_relaxed);
-    if (known != 0 && known < PAGE_BYTES - in_page && known >= -in_page && tid_at(known) == tid) {
+    if (known != 0 && known < SJ_PAGE_LEAST_BYTES - in_piece && known >= -in_piece &&
+        tid_at(known) == tid) {
         return;
     }
-    for (int32_t at = 4; at < PAGE_BYTES; at += 4) {
+    for (int32_t at = 4; at < SJ_PAGE_LEAST_BYTES; at += 4) {
         /* Search above the thread pointer first: x86-64 has the number there. */
-        const bool is_behind = at + 4 <= PAGE_BYTES - in_page;
+        const bool is_behind = at + 4 <= SJ_PAGE_LEAST_BYTES - in_piece;
         if (is_behind && tid_at(at) == tid) {
             atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
             return;
         }
     }
-    for (int32_t at = -4; at >= -in_page; at -= 4) {
+    for (int32_t at = -4; at >= -in_piece; at -= 4) {
         if (tid_at(at) == tid) {
             atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
             return;
@@ -115,9 +118,10 @@ static void learn_tid_distance(uint32_t tid)
 static uint32_t tid_without_call(void)
 {
     const uint64_t block = sj_arch_thread_pointer();
-    const int32_t in_page = (int32_t)(block % PAGE_BYTES);
+    const int32_t in_piece = (int32_t)(block % SJ_PAGE_LEAST_BYTES);
     const int32_t known = atomic_load_explicit(&tid_distance, memory_order_relaxed);
-    const bool is_readable = known != 0 && known < PAGE_BYTES - in_page && known >= -in_page;
+    const bool is_readable =
+        known != 0 && known < SJ_PAGE_LEAST_BYTES - in_piece && known >= -in_piece;
     return is_readable ? tid_at(known) : 0;
 }
 
@@ -195,20 +199,20 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     return true;
 }
 
-/* Allocates memory for the next page of slots. Returns false if all slots have memory or the
+/* Allocates memory for the next slots. Returns false if all slots have memory or the
  * allocation fails. */
 static bool back_more_slots(sj_recorder_thread *self)
 {
     uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);
     const uint32_t backed = sj_recorder_backed_of(counts);
     if (backed >= sj_recorder_most_of(counts) ||
-        !sj_recorder_back(self, &sj_recorder.slots[backed], PAGE_BYTES, 0)) {
+        !sj_recorder_back(self, &sj_recorder.slots[backed], SLOTS_AT_ONCE * sizeof(sj_thread_slot),
+                          0)) {
         return false;
     }
-    /* If another thread has counted this page meanwhile, the exchange fails, and the page is
+    /* If another thread has counted these slots meanwhile, the exchange fails, and they are
      * counted once. */
-    (void)atomic_compare_exchange_strong(&sj_recorder.slot_counts, &counts,
-                                         counts + PAGE_BYTES / sizeof(sj_thread_slot));
+    (void)atomic_compare_exchange_strong(&sj_recorder.slot_counts, &counts, counts + SLOTS_AT_ONCE);
     return true;
 }
 

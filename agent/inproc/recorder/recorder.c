@@ -6,6 +6,7 @@
  * so it rightly sees the parent's value. */
 #include "agent/inproc/recorder/recorder.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/address_space.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/memory.h"
@@ -19,8 +20,6 @@
 
 #define CALLS_END_NS UINT64_C(1000000000)
 #define NS_PER_S UINT64_C(1000000000)
-
-enum { FORK_PAGE_BYTES = 4096 };
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -75,7 +74,7 @@ static sj_status map_arena(const char *directory, const char *name, uint64_t byt
  * there. */
 static bool is_advice_ignored(void *shared)
 {
-    return SJ_SYS(SYS_madvise, shared, 4096, MADV_WIPEONFORK, 0, 0, 0) == 0;
+    return SJ_SYS(SYS_madvise, shared, sj_page_bytes(), MADV_WIPEONFORK, 0, 0, 0) == 0;
 }
 
 static void own_fork_page(void)
@@ -88,10 +87,10 @@ static void own_fork_page(void)
 static void *allocate_fork_page(void)
 {
     void *wanted = (void *)(uintptr_t)SJ_FORK_PAGE_ADDRESS;
-    void *page = sj_sys_map(wanted, FORK_PAGE_BYTES, PROT_READ | PROT_WRITE,
+    void *page = sj_sys_map(wanted, sj_page_bytes(), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     /* Kernels before 4.17 take the address as a hint. */
-    return sj_sys_failed(page) ? sj_sys_allocate(FORK_PAGE_BYTES) : page;
+    return sj_sys_failed(page) ? sj_sys_allocate(sj_page_bytes()) : page;
 }
 
 static sj_status map_fork_page(void *shared)
@@ -105,8 +104,8 @@ static sj_status map_fork_page(void *shared)
     if (page == NULL) {
         return SJ_ENOMEM;
     }
-    if (SJ_SYS(SYS_madvise, page, FORK_PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0) != 0) {
-        (void)sj_sys_unmap(page, FORK_PAGE_BYTES);
+    if (SJ_SYS(SYS_madvise, page, sj_page_bytes(), MADV_WIPEONFORK, 0, 0, 0) != 0) {
+        (void)sj_sys_unmap(page, sj_page_bytes());
         return SJ_EUNSUPPORTED;
     }
     sj_recorder.fork_page = page;
@@ -120,11 +119,10 @@ static sj_status map_fork_page(void *shared)
  * functions. */
 static sj_status back_arena(uint8_t *base, const sj_link_welcome *welcome)
 {
-    enum { PAGE_BYTES = 4096 };
     const uint64_t counted =
         sj_arena_counted_offset(welcome->max_threads, welcome->chunks_per_thread);
     const bool counts = (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0;
-    return sj_recorder_back_pages(base, PAGE_BYTES) &&
+    return sj_recorder_back_pages(base, sizeof(sj_arena_header)) &&
                    (!counts || sj_recorder_back_pages(base + counted, SJ_CHUNK_BYTES))
                ? SJ_OK
                : SJ_ENOMEM;
@@ -522,7 +520,7 @@ void sj_recorder_unmap(void)
         sj_recorder_unmap_arena();
     }
     if (sj_recorder.fork_page != NULL) {
-        (void)sj_sys_unmap(sj_recorder.fork_page, FORK_PAGE_BYTES);
+        (void)sj_sys_unmap(sj_recorder.fork_page, sj_page_bytes());
         sj_recorder.fork_page = NULL;
     }
 }

@@ -1,5 +1,6 @@
 #include "agent/inproc/recorder/values.h"
 
+#include "agent/abi/page.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/memory.h"
@@ -10,7 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
+enum { WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
 /* Bits of a code address; the bits above them may hold a signature. */
 #define ADDRESS_BITS ((UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS) - 1)
@@ -21,11 +22,11 @@ sj_true_return *sj_recorder_true_return;
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
 
 /* Reads up to `capacity` bytes by a system call. The kernel copies a part whole or not at all, so
- * parts end at a page boundary. */
+ * the first part ends where a page may end. */
 static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
 {
-    const size_t in_page = PAGE - (size_t)(address % PAGE);
-    const size_t first = capacity < in_page ? capacity : in_page;
+    const size_t in_piece = SJ_PAGE_LEAST_BYTES - (size_t)(address % SJ_PAGE_LEAST_BYTES);
+    const size_t first = capacity < in_piece ? capacity : in_piece;
     const struct iovec here = {.iov_base = bytes, .iov_len = capacity};
     const struct iovec there[2] = {
         {.iov_base = (void *)address, .iov_len = first},

@@ -2,6 +2,8 @@
  * members of a class. */
 #include "agent/runtimes/objc/objc.h"
 
+#include "agent/abi/page.h"
+
 #include <string.h>
 #include <sys/uio.h>
 
@@ -15,7 +17,7 @@ typedef struct class_head {
 } class_head;
 
 /* Bits of `info` in GCC's runtime and in libobjc2. */
-enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8, PAGE = 4096 };
+enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8 };
 enum { LIBOBJC2_IS_META = 1, LIBOBJC2_RESERVED = 0xfe, LIBOBJC2_IS_RESOLVED = 1 << 9 };
 
 /* The meaning of `info`. */
@@ -45,10 +47,11 @@ static bool read_name(pid_t pid, uint64_t address, char name[SJ_LIVE_CLASS_BYTES
 {
     size_t used = 0;
     while (used < SJ_LIVE_CLASS_BYTES) {
-        const size_t in_page = PAGE - (size_t)((address + used) % PAGE);
+        const size_t in_piece =
+            SJ_PAGE_LEAST_BYTES - (size_t)((address + used) % SJ_PAGE_LEAST_BYTES);
         const size_t left = SJ_LIVE_CLASS_BYTES - used;
         const size_t got =
-            read_memory(pid, address + used, name + used, in_page < left ? in_page : left);
+            read_memory(pid, address + used, name + used, in_piece < left ? in_piece : left);
         if (got == 0) {
             return false;
         }

@@ -2,6 +2,7 @@
 #include "agent/zombies/guard_sites.h"
 
 #include "tests/support/check.h"
+#include "tests/support/page_size.h"
 
 #include <elf.h>
 
@@ -41,9 +42,19 @@ static void each_executable_mapping_has_the_bias_of_its_module(void **state)
     expect(0, 0x1000, 0, false);
 }
 
+static void mappings_of_large_pages_have_the_bias_of_their_module(void **state)
+{
+    (void)state;
+    page_bytes = 65536;
+    expect(0, 0x10000, 0, true); /* The page of all segments, mapped for the first code. */
+    page_bytes = 4096;
+    expect(0, 0x10000, 0, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_executable_mapping_has_the_bias_of_its_module)};
+        cmocka_unit_test(each_executable_mapping_has_the_bias_of_its_module),
+        cmocka_unit_test(mappings_of_large_pages_have_the_bias_of_their_module)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

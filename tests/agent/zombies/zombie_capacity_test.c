@@ -2,6 +2,7 @@
 #include "agent/zombies/zombie_capacity.h"
 
 #include "tests/support/check.h"
+#include "tests/support/page_size.h"
 
 static sj_zombie_settings choose(uint32_t slots, uint32_t memory_kib, uint64_t free_bytes)
 {
@@ -48,10 +49,23 @@ static void the_policy_overrides_the_chosen_capacity(void **state)
     assert_int_equal(got.memory_kib, 1024);
 }
 
+/* The same memory has fewer blocks of larger pages. */
+static void larger_pages_need_more_memory(void **state)
+{
+    (void)state;
+    page_bytes = 65536;
+    const sj_zombie_settings chosen = choose(0, 0, UINT64_C(16) * (8704 + 61440) * 60000);
+    assert_int_equal(chosen.slots, 60000);
+    assert_int_equal(chosen.memory_kib, 60000 * 96);
+    assert_int_equal(choose(0, 640000, UINT64_MAX).slots, 10000);
+    page_bytes = 4096;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_chooses_the_capacity_between_two_limits),
-        cmocka_unit_test(the_policy_overrides_the_chosen_capacity)};
+        cmocka_unit_test(the_policy_overrides_the_chosen_capacity),
+        cmocka_unit_test(larger_pages_need_more_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

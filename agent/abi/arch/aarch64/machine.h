@@ -12,6 +12,7 @@
 enum {
     SJ_MACHINE_ELF = EM_AARCH64,
     SJ_MACHINE_ADDRESS_BITS = 48,
+    SJ_MACHINE_PAGE_MOST_BYTES = 65536,
     SJ_MACHINE_CALL_PUSHES = 0,
     /* stubs and thunks save x30 this many words from the stack address in a call's records */
     SJ_MACHINE_RETURN_WORD = -5,
@@ -22,6 +23,7 @@ enum {
 
 enum {
     SJ_MACHINE_DWARF_SP = 31,
+    SJ_MACHINE_TRACE_REGISTERS = 33, /* saved by the monitor of freed memory; the last is the pc */
     SJ_MACHINE_DWARF_LINK = 30,
     SJ_MACHINE_LONG_JUMP_BYTES = 4,
     SJ_MACHINE_SYSTEM_CALL_BYTES = 4,

@@ -12,7 +12,8 @@
 enum {
     SJ_MACHINE_ELF = EM_X86_64,
     SJ_MACHINE_ADDRESS_BITS = 47, /* bits of the address space that programs use */
-    SJ_MACHINE_CALL_PUSHES = 1,   /* a call pushes its return address */
+    SJ_MACHINE_PAGE_MOST_BYTES = 4096,
+    SJ_MACHINE_CALL_PUSHES = 1, /* a call pushes its return address */
     /* offset in words from the stack address in a call's records to its return address */
     SJ_MACHINE_RETURN_WORD = 0,
     /* index of the second result's register among the argument registers */
@@ -23,7 +24,8 @@ enum {
 
 /* Used by tracers. */
 enum {
-    SJ_MACHINE_DWARF_SP = 7, /* DWARF's number of the stack pointer */
+    SJ_MACHINE_DWARF_SP = 7,         /* DWARF's number of the stack pointer */
+    SJ_MACHINE_TRACE_REGISTERS = 17, /* saved by the monitor of freed memory; the last is the pc */
     /* this machine has no link register; tracers do not use this one (xmm13) */
     SJ_MACHINE_DWARF_LINK = 30,
     SJ_MACHINE_LONG_JUMP_BYTES = 5,

@@ -1,3 +1,4 @@
+#include "agent/abi/page.h"
 #include "agent/planner/arch/x86_64/x86_64.h"
 
 /* Design notes. If there are no five bytes for a jump to a stub, two bytes can jump to a branch
@@ -15,8 +16,7 @@ enum {
     JUMP8_BYTES = 2,
     JUMP8_REACH_BACK = 128,
     JUMP8_REACH_ON = 127,
-    ISLAND_REACH_BYTES = 144,
-    PAGE_SHIFT = 12
+    ISLAND_REACH_BYTES = 144
 };
 
 /* Claims five bytes of padding within reach of a short jump at `start`. Returns false if there are
@@ -200,8 +200,8 @@ static bool make_island_at(sj_builder *builder, uint32_t island)
 
 static bool is_same_page(const sj_module *module, uint32_t left, uint32_t right)
 {
-    return sj_module_address(module, left) >> PAGE_SHIFT ==
-           sj_module_address(module, right) >> PAGE_SHIFT;
+    return sj_module_address(module, left) / SJ_PAGE_LEAST_BYTES ==
+           sj_module_address(module, right) / SJ_PAGE_LEAST_BYTES;
 }
 
 /* True if an exit can become the opcode of a short jump. The next byte must stay unchanged, so it

@@ -41,7 +41,7 @@ IN_COPY static void free_block(uint64_t block)
     sj_pool_slot *slot = slot_of(residue, block);
     uint32_t live = SJ_SLOT_LIVE;
     if (slot != NULL && atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_UNUSED)) {
-        const uint64_t page = block & ~(uint64_t)(SJ_POOL_PAGE - 1);
+        const uint64_t page = block & ~(uint64_t)(SJ_PAGE_MOST_BYTES - 1);
         const uint64_t bytes = slot->size + (block - page);
         (void)SJ_SYS(SYS_madvise, page, bytes, MADV_DONTNEED, 0, 0, 0);
         atomic_fetch_sub(&residue->pool.held_bytes, slot->held_bytes);

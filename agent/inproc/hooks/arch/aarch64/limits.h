@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
-#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
 
 /* A copied instruction may become several instructions. */

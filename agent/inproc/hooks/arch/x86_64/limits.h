@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
-#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 
 /* Moved code is as long as the original or is one instruction, so distances in the copy are those

@@ -1,5 +1,6 @@
 /* Tests AArch64: instructions that depend on their address do the same in a stub. Plans are
  * applied, and removed to the last byte. */
+#include "agent/abi/page.h"
 #include "agent/abi/plan_crc.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/planner/planner.h"
@@ -16,8 +17,8 @@ enum { PAGE = 4096, FIRST_FUNCTION = 40, RET = 0xd65f03c0u, MOV_0_7 = 0xd28000e0
 
 static uint8_t *map_code(void)
 {
-    uint8_t *code =
-        mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *code = mmap(NULL, SJ_PAGE_MOST_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(code != MAP_FAILED);
     return code;
 }
@@ -197,7 +198,7 @@ static void apply_and_undo(const char *directory)
     char path[128];
     uint8_t *text = map_code();
     memcpy(text, sample, sizeof(sample));
-    CHECK(mprotect(text, PAGE, PROT_READ | PROT_EXEC) == 0);
+    CHECK(mprotect(text, SJ_PAGE_MOST_BYTES, PROT_READ | PROT_EXEC) == 0);
     memcpy(before, text, PAGE);
     build_plan(&plan);
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
