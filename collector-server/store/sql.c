@@ -103,7 +103,9 @@ static int scan_row(void *context, sqlite3_stmt *row)
 static sj_status finish(sqlite3 *database, int result, const row_reading *reading, sj_error *error)
 {
     if (result != SQLITE_OK) {
-        return sj_fail(error, sj_database_status(result), "the database cannot be read: %s",
+        /* the message of a table function is a sentence of its own */
+        return sj_fail(error, sj_database_status(result), "%s%s",
+                       (result & 0xff) == SQLITE_ERROR ? "" : "the database cannot be read: ",
                        sqlite3_errmsg(database));
     }
     return reading->status == SJ_ENOMEM ? sj_fail(error, SJ_ENOMEM, "out of memory")
