@@ -113,10 +113,11 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
                        sj_status_text(status));
     }
     if (sj_remote_agent_find(target, &attach->agent) != SJ_OK) {
-        return sj_fail(error, SJ_EUNSUPPORTED,
-                       "the loader of process %d refused %.200s (another C library, no room for "
-                       "thread-local variables, or a security policy)",
-                       (int)target->pid, agent_path);
+        return sj_fail(
+            error, SJ_EUNSUPPORTED,
+            "the loader of process %d refused %.200s (another C library, too little space for "
+            "thread-local variables, or a security policy)",
+            (int)target->pid, agent_path);
     }
     return SJ_OK;
 }

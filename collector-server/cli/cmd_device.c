@@ -449,7 +449,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, timeout_ms),
      .least = 1000,
      .most = 86400 * 1000,
-     .help = "give up after so long (default: a minute; export: ten; record: an hour)"},
+     .help = "time limit (default: a minute; export: ten minutes; record: an hour)"},
     {.name = "no-wait",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_device_options, no_wait),
@@ -470,7 +470,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, for_ms),
      .least = 1000,
      .most = 86400 * 1000,
-     .help = "attach: detach after so long"},
+     .help = "attach: detach after this time"},
     {.name = "session",
      .argument = "ID",
      .kind = SJ_ARG_TEXT,
@@ -514,7 +514,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, hours),
      .least = 1,
      .most = 86400,
-     .help = "invite: valid for so long (default 24)"},
+     .help = "invite: hours for which it is valid (default 24)"},
     {0}};
 
 const sj_command sj_command_device = {

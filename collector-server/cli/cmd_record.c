@@ -570,11 +570,10 @@ const sj_command sj_command_attach = {
     .summary = "record the calls of a running process, and restore it",
     .usage = "sojourn attach [OPTIONS] PID|NAME",
     .help =
-        "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
+        "The process continues: its threads are stopped for some milliseconds at the beginning\n"
         "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
         "everything\n"
-        "from the process. Calls that were open at the beginning are part of the "
-        "recording.\n",
+        "from the process. Calls that were open at the beginning are part of the recording.\n",
     .options = sj_attach_options,
     .examples =
         "All other options of `sojourn record` mean the same here: --policy, --budget, --module,\n"
@@ -596,9 +595,9 @@ const sj_command sj_command_record = {
     .summary = "run a program and record the calls of its own code",
     .usage = "sojourn record [OPTIONS] [--] PROGRAM [ARGUMENTS]",
     .help =
-        "Without options the calls of the program and of its own libraries go to a database in\n"
-        "the working directory. It ends as the program does; a second Ctrl-C stops the recording\n"
-        "and leaves the program alone. Messages go to standard error.\n",
+        "Without options, the calls of the program and of its own libraries go to a database in\n"
+        "the working directory. The exit status is the program's. A second Ctrl-C stops the\n"
+        "recording, and the program continues. Messages go to standard error.\n",
     .options = sj_record_options,
     .examples =
         "Exit status: that of the program, 128 + N when signal N ended it; 125 when recording\n"

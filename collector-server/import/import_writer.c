@@ -5,6 +5,7 @@
 #include "collector-server/import/session_store.h"
 #include "collector-server/store/database.h"
 #include "proto/base/byte_buffer.h"
+#include "proto/base/units.h"
 #include "proto/callgraph/path_histogram.h"
 #include "proto/wire/function_table.h"
 
@@ -379,15 +380,14 @@ static void note_losses(sj_import_log *log)
                            SJ_IMPORT_MOST_MODULES);
     }
     if (log->unmatched_exits != 0) {
-        sj_import_log_note(log, "%llu exits have no entry: they were left out",
-                           (unsigned long long)log->unmatched_exits);
+        sj_import_log_note(log, "%s had no entry and could not be imported",
+                           SJ_COUNTED(log->unmatched_exits, "exit"));
     }
     if (log->late_records != 0) {
         sj_import_log_note(
             log,
-            "%llu entries or exits have an earlier time than the one before on their "
-            "thread: they were given its time",
-            (unsigned long long)log->late_records);
+            "%s had an earlier time than the record before on the same thread, and got that time",
+            SJ_COUNTED(log->late_records, "record"));
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "collector-server/import/importer.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -204,11 +205,11 @@ static sj_status read_uftrace(const char *folder, sj_import_log *log, sj_session
     const sj_status status = trace.source != NULL ? read_all(&trace) : SJ_ENOMEM;
     memcpy(session->bytes, trace.hash, sizeof(session->bytes));
     if (trace.lost != 0) {
-        sj_import_log_note(log, "uftrace lost %llu records", (unsigned long long)trace.lost);
+        sj_import_log_note(log, "uftrace lost %s", SJ_COUNTED(trace.lost, "record"));
     }
     if (trace.left_out_events != 0) {
-        sj_import_log_note(log, "%llu events are not calls: they were left out",
-                           (unsigned long long)trace.left_out_events);
+        sj_import_log_note(log, "%s could not be imported, because only calls can",
+                           SJ_COUNTED(trace.left_out_events, "event"));
     }
     sj_import_log_note(log, "scheduling, kernel functions and libraries that were loaded later are "
                             "left out; times count from the first call");

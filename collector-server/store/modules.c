@@ -14,6 +14,7 @@
 #include "agent/abi/plan.h"
 #include "agent/objfile/demangle.h"
 #include "collector-server/store/enum_text.h"
+#include "proto/base/units.h"
 #include "proto/wire/function_table.h"
 
 #include <stdio.h>
@@ -62,8 +63,8 @@ static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run 
     }
     return number == run->module->function_count
                ? SJ_OK
-               : sj_fail(run->error, SJ_ECORRUPT, "module %u has %u functions, not %u",
-                         run->module->module, number, run->module->function_count);
+               : sj_fail(run->error, SJ_ECORRUPT, "module %u has %s, not %u", run->module->module,
+                         SJ_COUNTED(number, "function"), run->module->function_count);
 }
 
 static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
