@@ -23,7 +23,7 @@ enum {
     TAG_BYTES = 4096
 };
 
-/* A tick is one ns. The records of probes have 48 bits for them. */
+/* A tick is one ns. A probe's record has 48 bits for the ticks. */
 #define BASE_TICKS UINT64_C(1)
 #define MOST_NS (INT64_C(1) << 46)
 
@@ -120,8 +120,8 @@ static sj_status put_functions(import_writer *writer, Sojourn__Module *module,
     return SJ_OK;
 }
 
-/* Functions have no addresses. Their order in the module makes their offsets. `members` are the
- * indices of the functions of module number `number` in the log. */
+/* Functions have no addresses, so their offsets are made up from their order in the module.
+ * `members` are the indices of the functions of module number `number` in the log. */
 static sj_status put_module(import_writer *writer, uint32_t number, const uint32_t *members,
                             uint32_t count, uint32_t *next_function)
 {

@@ -1,6 +1,7 @@
 /* uftrace: a data folder of `uftrace record`. A thread has a file TID.dat of records of 16 bytes:
  * the time, and a word with the type (2 bits), a flag for more data, a magic number (3 bits), the
- * depth (10 bits) and the address (48 bits). task.txt and sid-*.map say what was where.
+ * depth (10 bits) and the address (48 bits). task.txt names the
+ * threads, and sid-*.map the modules at each address.
  *
  * Design notes. Calls that longjmp left have no exits, and records may be lost. The depth of the
  * next record shows it: calls that are as deep, or deeper, have ended. */
