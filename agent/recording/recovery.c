@@ -118,9 +118,10 @@ static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim 
     } else if (recovery->journal.data->mode == SJ_POLICY_FLIGHT) {
         status = open_flight(recovery, claim);
     }
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "%s: what the recorder held cannot be used: %s",
-                                     claim->runtime_directory, sj_status_text(status));
+    return status == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, status, "%s: the data that the recorder held cannot be used: %s",
+                         claim->runtime_directory, sj_status_text(status));
 }
 
 /* Writes the path of the arena of a process in the journal. Returns false if its name is invalid.

@@ -155,8 +155,8 @@ static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
     return place.given != 0 || place.calls == 0
                ? SJ_OK
                : sj_fail(error, SJ_EUNSUPPORTED,
-                         "the query '%s' needs single calls, and of session %s none were given; in "
-                         "lab %s: sojourn forward --session %s calls %s",
+                         "the query '%s' needs single calls, and the lab sent none of session %s; "
+                         "in lab %s, run: sojourn forward --session %s calls %s",
                          sql->question->name, sql->held[1], place.lab, sql->held[1],
                          sql->cluster.url);
 }

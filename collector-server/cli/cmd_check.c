@@ -130,8 +130,8 @@ static void warn(const sj_compare *compare)
     (void)sj_compare_samples(compare, 1, &lost[1]);
     if (lost[0] + lost[1] > 0) {
         fprintf(stderr,
-                "sojourn check: warning: %lld calls of the baseline and %lld of what is checked "
-                "were lost; their times are missing\n",
+                "sojourn check: warning: %lld calls of the baseline and %lld of the checked "
+                "sessions were lost; their times are missing\n",
                 (long long)lost[0], (long long)lost[1]);
     }
     const int64_t folded[2] = {sj_compare_folded_calls(compare, 0),
@@ -139,8 +139,8 @@ static void warn(const sj_compare *compare)
     if (folded[0] + folded[1] > 0) {
         fprintf(
             stderr,
-            "sojourn check: note: %lld calls of the baseline and %lld of what is checked are on "
-            "rare call paths that were folded; functions are compared by caller there\n",
+            "sojourn check: note: %lld calls of the baseline and %lld of the checked sessions are "
+            "on rare call paths that were folded; functions are compared by caller there\n",
             (long long)folded[0], (long long)folded[1]);
     }
 }

@@ -100,7 +100,8 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_device, &error);
     }
-    printf("%s enrols one device within %lld hours; bring it there by a safe way and run\n"
+    printf("%s enrols one device within %lld hours; copy it to the device in a safe way, and run "
+           "there\n"
            "  sojourn-device enroll --token-file FILE\n",
            path, (long long)options->hours);
     return SJ_EXIT_OK;

@@ -342,7 +342,7 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
 {
     sqlite3 *copy = NULL;
     if (access(request->output, F_OK) == 0) {
-        return sj_fail(error, SJ_EEXIST, "%s is there already; give another --output",
+        return sj_fail(error, SJ_EEXIST, "%s exists already; use another --output",
                        request->output);
     }
     sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);

@@ -38,7 +38,7 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
                      session, (int)recorded.recorder);
         } else {
             snprintf(text, capacity,
-                     recorded.is_active ? "hooked by a recorder that is gone: `sojourn detach %d`"
+                     recorded.is_active ? "hooked by a recorder that has ended: `sojourn detach %d`"
                                         : "left by a recorder; `sojourn detach %d` cleans up",
                      (int)pid);
         }

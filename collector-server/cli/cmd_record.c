@@ -427,9 +427,10 @@ static sj_status check_names(const sj_record_values *options, const sj_program *
         return SJ_OK; /* watching freed memory needs no functions */
     }
     if (status == SJ_ENOTFOUND) {
-        return sj_fail(error, SJ_EINVAL,
-                       "the policy selects no function: what --function takes, --exclude leaves "
-                       "out; --allow-unmatched records what is loaded later");
+        return sj_fail(
+            error, SJ_EINVAL,
+            "the policy selects no function, because --exclude leaves out all that --function "
+            "selects; --allow-unmatched records functions that are loaded later");
     }
     if (status != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

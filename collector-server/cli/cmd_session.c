@@ -226,7 +226,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
         sj_progress_step(work);
         sj_work_progress_hide();
         if (status == SJ_EEXIST) {
-            fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
+            fprintf(stderr, "sojourn session: session %lld of %s exists already\n",
                     (long long)session_id, path);
         } else if (status != SJ_OK) {
             exit_code = sj_command_failed(&sj_command_session, &error);

@@ -376,7 +376,8 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     }
     return shown + pruned.paths != 0 || options->choice.selection == NULL
                ? SJ_EXIT_OK
-               : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
+               : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND,
+                                  "no call was entered in this part");
 }
 
 static int print_chosen_calls(tree_options *options, sqlite3 *database, int64_t session_id)
