@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, below any prefix. Programs find the agent in ../lib/sojourn, so
-# the library folder is lib whatever the distribution calls its own.
+# Installs each file in its folder below any prefix. Programs find the agent in ../lib/sojourn, so the
+# library folder is lib, whichever name the distribution uses.
 install(TARGETS sojourn sojournd sojourn-device RUNTIME DESTINATION bin)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/agent/daemon/install.sh DESTINATION bin RENAME sojourn-device-install)
 install(TARGETS sojourn-agent sojourn-sqlite LIBRARY DESTINATION lib/sojourn)

@@ -9,7 +9,7 @@ A file holds statements. Each begins with these lines, and ends before the next 
     -- bind: histogram blob, parent_path_id optional
     -- row: path_id, name text
 
-Other comment lines explain the statement. `bind` names the types of the parameters that are no
+Other comment lines explain the statement. `bind` names the types of the parameters that are not
 int64_t; `row` names all columns, with their types:
 
     int (the default), real (a column), count (uint64_t; as a parameter cut to INT64_MAX), text, optional (a column

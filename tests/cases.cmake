@@ -27,7 +27,7 @@ endif()
 set(SJ_THREAD_TESTS agent.registry.registry agent.registry.changes_table agent.link.link_server
     agent.recording.recovery)
 
-# What each test cost when `.ci/costs --write` last wrote it: name, ms of CPU.
+# The cost of each test when `.ci/costs --write` last wrote the file: name, ms of CPU.
 set(SJ_COSTS_FILE ${CMAKE_CURRENT_LIST_DIR}/costs.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${SJ_COSTS_FILE})
 file(STRINGS ${SJ_COSTS_FILE} SJ_COSTS)
@@ -109,8 +109,8 @@ function(sj_add_test)
     endif()
 endfunction()
 
-# What runs inside the traced program is never sanitized, and is optimized in every preset: its tests
-# say more about the release. The codec's programs are run by an emulator there, too.
+# Code that runs inside the traced program is never sanitized, and is optimized in every preset: its
+# tests say more about the release. The codec's programs are run by an emulator there, too.
 set(SJ_RELEASED_UNITS "^(agent[.]inproc[.]|proto[.]block[.]block(_times)?$)")
 
 # sj_unit_target(NAME...) marks targets as parts of units: the release does without.

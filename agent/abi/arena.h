@@ -6,10 +6,10 @@
  * one thread slot and up to 64 chunks.
  *
  * A chunk is 64 KiB, aligned to 64 KiB in the process. Its first 4 KiB hold the header and never
- * hold records: a probe that reserves a record slot there calls the slow path (one `test` of
- * address bits). A probe reserves a record slot by one instruction (`xadd %reg, %fs:cursor`, flags
- * saved). So a signal handler that interrupts a probe gets other record slots, and no record is
- * overwritten.
+ * hold records: a probe that reserves a record slot there calls the slow path (one TEST
+ * instruction on address bits). A probe reserves a record slot by one instruction (`xadd %reg,
+ * %fs:cursor`, flags saved). So a signal handler that interrupts a probe gets other record slots,
+ * and no record is overwritten.
  *
  * `free_chunks` of the thread slot passes the ownership of chunks, one bit per chunk:
  *   producer: claims a set bit (acquire; pairs with the consumer's release), fills in the

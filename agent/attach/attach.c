@@ -80,9 +80,8 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
     }
     return sj_fail(
         error, left.stays ? SJ_EUNSUPPORTED : SJ_EAGAIN,
-        recorded.is_launched
-            ? "process %d was started by a `sojourn record` that is gone; its hooks have "
-              "been taken out, but it has to be started again to be recorded again"
+        recorded.is_launched ? "process %d was started by a `sojourn record` that has ended; its "
+                               "hooks were removed; to record it, start it again"
         : left.stays
             ? "process %d keeps code of an earlier recording, which cannot be taken out; it has to "
               "be started again to be recorded again"
@@ -102,7 +101,7 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
         (sj_remote_function_find(target, "dlopen", &call.function) != SJ_OK &&
          sj_remote_function_find(target, "__libc_dlopen_mode", &call.function) != SJ_OK)) {
         return sj_fail(error, SJ_EUNSUPPORTED,
-                       "the C library of process %d is none that agents can be loaded with",
+                       "an agent cannot be loaded with the C library of process %d",
                        (int)target->pid);
     }
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -113,10 +112,11 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
                        sj_status_text(status));
     }
     if (sj_remote_agent_find(target, &attach->agent) != SJ_OK) {
-        return sj_fail(error, SJ_EUNSUPPORTED,
-                       "the loader of process %d refused %.200s (another C library, no room for "
-                       "thread-local variables, or a security policy)",
-                       (int)target->pid, agent_path);
+        return sj_fail(
+            error, SJ_EUNSUPPORTED,
+            "the loader of process %d refused %.200s (another C library, too little space for "
+            "thread-local variables, or a security policy)",
+            (int)target->pid, agent_path);
     }
     return SJ_OK;
 }
@@ -190,11 +190,11 @@ static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *err
                        "(all in the loader, the allocator, or on very small stacks); try again",
                        (int)attach->target.pid);
     case SJ_EUNSUPPORTED:
-        return sj_fail(error, status,
-                       "process %d was forked while another thread loaded a library, so its loader "
-                       "is locked forever; nothing can be loaded in it: start it with "
-                       "`sojourn record`",
-                       (int)attach->target.pid);
+        return sj_fail(
+            error, status,
+            "process %d was forked while another thread loaded a library, so its loader is locked "
+            "for ever and cannot load the agent; start it with `sojourn record`",
+            (int)attach->target.pid);
     case SJ_EPERM:
         return sj_fail(error, status,
                        "process %d is traced already, by something that began at the same time; "

@@ -354,7 +354,7 @@ static sj_status unbind(detaching *detach, sj_error *error)
     return status == SJ_OK
                ? SJ_OK
                : sj_fail(error, status,
-                         "the dispatcher or the runtime of process %d cannot be given back now: %s",
+                         "the dispatcher or the runtime of process %d cannot be restored now: %s",
                          (int)detach->target.pid, sj_status_text(status));
 }
 

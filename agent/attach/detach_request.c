@@ -53,7 +53,7 @@ sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
     if (recorded->recorder != 0 && recorded->is_launched) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d was started under trace by process %d, which records it to its "
-                       "end; two Ctrl-C there, or `stop` for a device, end that",
+                       "end; to end that, press Ctrl-C twice there, or use `stop` for a device",
                        (int)pid, (int)recorded->recorder);
     }
     if (recorded->recorder != 0) {

@@ -79,8 +79,8 @@ static sj_status check_permission(const sj_preflight_facts *facts, sj_error *err
     }
     if ((facts->process.capabilities & ~facts->own_capabilities) != 0) {
         return sj_fail(error, SJ_EPERM,
-                       "process %d has capabilities that sojourn has not; give it SYS_PTRACE (in a "
-                       "container: --cap-add=SYS_PTRACE)",
+                       "process %d has capabilities that sojourn lacks; give sojourn SYS_PTRACE "
+                       "(in a container: --cap-add=SYS_PTRACE)",
                        (int)facts->pid);
     }
     if (facts->is_closed) {
@@ -106,7 +106,7 @@ static sj_status check_tracer(const sj_preflight_facts *facts, sj_error *error)
                        (int)facts->pid, tracer, facts->tracer_name, (int)facts->pid);
     }
     return sj_fail(error, SJ_EEXIST,
-                   "process %d is traced by process %d (%s) already; let that leave it first",
+                   "process %d is already traced by process %d (%s), which must detach first",
                    (int)facts->pid, tracer, facts->tracer_name);
 }
 
@@ -122,7 +122,7 @@ static sj_status check_life(const sj_preflight_facts *facts, sj_error *error)
     }
     if (process->state == 'Z' || process->state == 'X') {
         return sj_fail(error, SJ_ENOTFOUND,
-                       "process %d has ended; its parent %d has not waited for it yet", pid,
+                       "process %d has ended, but its parent %d has not waited for it yet", pid,
                        (int)process->parent);
     }
     if (process->is_ending) {
@@ -168,8 +168,8 @@ static sj_status check_program(const sj_preflight_facts *facts, sj_error *error)
                        pid);
     case SJ_PROGRAM_EMULATOR:
         return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d is an emulator (%s), and what it runs cannot be attached to; "
-                       "start the program with `sojourn record` instead",
+                       "process %d is an emulator (%s); start its program with `sojourn record` "
+                       "instead of attaching",
                        pid, facts->process.name);
     case SJ_PROGRAM_STATIC:
         break;
@@ -198,11 +198,10 @@ sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
     SJ_TRY(check_permission(facts, error));
     SJ_TRY(check_program(facts, error));
     if (facts->has_direct) {
-        return sj_fail(
-            error, SJ_EEXIST,
-            "process %d has libsojourn-direct.so in it, which bears no other agent beside "
-            "it; let it record itself (SOJOURN_DIRECT), or start it without",
-            pid);
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d has loaded libsojourn-direct.so, which excludes another agent; "
+                       "let it record itself (SOJOURN_DIRECT), or start it without the library",
+                       pid);
     }
     if (facts->is_agent_hidden) {
         return sj_fail(error, SJ_EUNSUPPORTED,

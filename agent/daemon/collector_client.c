@@ -211,7 +211,7 @@ static sj_status read_reply(sj_slice bytes, sj_server_reply *reply, sj_error *er
                    reply->part != NULL
                ? SJ_OK
                : sj_fail(error, SJ_ECORRUPT,
-                         "the collector's answer is damaged, or there is no memory for it");
+                         "the collector's reply is damaged, or memory is short");
 }
 
 sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int timeout_ms,

@@ -7,6 +7,7 @@
 #include "agent/uplink/spool_collector.h"
 #include "agent/uplink/uplink.h"
 #include "proto/base/log.h"
+#include "proto/base/units.h"
 #include "proto/wire/ack_status.h"
 
 #include <string.h>
@@ -151,9 +152,9 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     if (salvaged.unreadable_processes != 0) {
         sj_log(SJ_LOG_WARN, "unreadable",
-               "session %s: the records of %llu processes are lost: another version of Sojourn "
+               "session %s: the records of %s are lost: another version of Sojourn "
                "wrote them, or they are damaged",
-               session->session, (unsigned long long)salvaged.unreadable_processes);
+               session->session, SJ_COUNTED(salvaged.unreadable_processes, "process"));
     }
     if (status == SJ_OK) {
         status = is_in_vain(all, claim.spool_directory)

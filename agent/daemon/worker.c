@@ -64,8 +64,8 @@ static sj_status read_line(int file, int timeout_ms, char *line, sj_error *error
         const int64_t left = deadline - now_ms();
         if (left <= 0 || poll(&polled, 1, (int)left) == 0) {
             return sj_fail(error, SJ_ETIMEDOUT,
-                           "the recording did not begin within %d ms and was given up (a step of "
-                           "the preparation that takes longer?)",
+                           "the recording did not begin within %d ms and was cancelled; does a "
+                           "step of the preparation take longer?",
                            timeout_ms);
         }
         const ssize_t got = read(file, line + used, LINE_BYTES - 1 - used);

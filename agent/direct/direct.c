@@ -184,8 +184,8 @@ static void keep(direct *self)
     const size_t waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(pipeline));
     (void)sj_pipeline_set_delivered(pipeline, false);
     if (waiting != 0) {
-        sj_log(SJ_LOG_WARN, "unwritten", "%zu frames could not be written to %s", waiting,
-               sj_pipeline_spool_directory(pipeline));
+        sj_log(SJ_LOG_WARN, "unwritten", "%s could not be written to %s",
+               SJ_COUNTED(waiting, "frame"), sj_pipeline_spool_directory(pipeline));
     }
 }
 

@@ -110,8 +110,8 @@ void sj_arena_view_close(sj_arena_view *view)
 void sj_arena_view_wake(const sj_arena_view *view)
 {
     _Atomic uint32_t *waiters = &sj_arena_view_header(view)->drain_waiters;
-    /* After the release of the chunk: a thread that registers as a waiter later sees the free
-     * chunk. */
+    /* The fence orders this after the release of the chunk. So a thread that registers as a waiter
+     * later sees the free chunk. */
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(waiters, memory_order_relaxed) != 0) {
         syscall(SYS_futex, waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

@@ -50,7 +50,7 @@ typedef struct sj_drain_counters {
     /* exits in forked processes of calls that the parent began; no loss */
     uint64_t inherited_exits;
     /* Exits without a recorded entry: the entry was lost, or the function was hooked during the
-     * call. Gaps of the reason `orphan` count them. They are not part of lost_events. */
+     * call. Gaps with the reason "orphan" count them. They are not part of lost_events. */
     uint64_t orphan_exits;
     /* lost calls of all causes: full rings, torn records, refused blocks, no slot */
     uint64_t lost_calls;

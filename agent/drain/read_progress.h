@@ -1,6 +1,6 @@
 /* The read progress of one thread: how far its records were read, and which of them are not in the
  * spool yet. It is stored in the thread's slot, so that a recorder that is killed leaves no loss
- * unreported. The reader and the stages write it, and what sends the blocks settles it.
+ * unreported. The reader and the stages write it, and the thread emitter settles it.
  *
  * Used by the drain's thread only. */
 #ifndef SJ_AGENT_DRAIN_READ_PROGRESS_H

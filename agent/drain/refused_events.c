@@ -2,8 +2,8 @@
 
 #include "agent/host/clock.h"
 
-/* Writes the numbers of the next report. `next_gap` says whether the members `_after` are valid, so
- * it is cleared first and written last. */
+/* Writes the numbers of the next report. `next_gap` says whether calls_after and events_after are
+ * valid, so it is cleared first and written last. */
 static void offer(sj_refused_reports *reports, uint64_t calls, uint64_t events, uint64_t gap)
 {
     atomic_signal_fence(memory_order_seq_cst);

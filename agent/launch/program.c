@@ -266,9 +266,8 @@ static sj_program_problem check_script(const char *path, const uint8_t *head, si
     }
     if (access(interpreter, F_OK) != 0) {
         sj_fail(error, SJ_ENOTFOUND,
-                "%s: its interpreter %s is not there; install it or correct the "
-                "#! line",
-                path, interpreter);
+                "%s: its interpreter %s does not exist; install it or correct the #! line", path,
+                interpreter);
         return SJ_PROGRAM_NOT_EXECUTABLE;
     }
     program->is_script = true;

@@ -20,7 +20,7 @@ static sj_status select_with(sj_tracee *target, sj_remote_agent *agent, sj_error
         }
         nanosleep(&pause, NULL);
     }
-    return sj_fail(error, SJ_EAGAIN, "mono: no thread of process %d could choose methods anew",
+    return sj_fail(error, SJ_EAGAIN, "mono: no thread of process %d could select methods again",
                    (int)target->pid);
 }
 

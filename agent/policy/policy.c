@@ -291,11 +291,10 @@ static sj_status check_clock(sj_policy_reader *reader)
                               "(\"library_calls\") or --clock adaptive (\"clock\")");
     }
     if (runtime != NULL) {
-        return sj_policy_fail(
-            reader, false,
-            "with --clock adaptive (\"clock\": \"adaptive\") methods of %s are not "
-            "recorded: remove what is said of them or the clock",
-            runtime);
+        return sj_policy_fail(reader, false,
+                              "with --clock adaptive (\"clock\": \"adaptive\") methods of %s are "
+                              "not recorded; remove their options or the clock",
+                              runtime);
     }
     if (zombies->one_in != 0 || zombies->counts != 0 || zombies->objects.is_on != 0) {
         return sj_policy_fail(reader, false,

@@ -168,7 +168,7 @@ sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names, s
 {
     size_t used = 0;
     if (!json_is_array(list)) {
-        return sj_policy_fail(reader, false, "a list of patterns is wanted");
+        return sj_policy_fail(reader, false, "a list of patterns is needed");
     }
     memset(names, 0, bytes);
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -176,7 +176,7 @@ sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names, s
         const size_t added = name != NULL ? strlen(name) + 1 : 0;
         sj_policy_enter(reader, NULL, i);
         if (added < 2) {
-            return sj_policy_fail(reader, false, "a pattern of names is wanted");
+            return sj_policy_fail(reader, false, "a pattern of names is needed");
         }
         if (used + added >= bytes) {
             return sj_policy_fail(reader, false, "the patterns have more than %zu characters",

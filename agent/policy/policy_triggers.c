@@ -68,7 +68,7 @@ static sj_status check_trigger(sj_policy_reader *reader, const sj_trigger *trigg
         return sj_policy_fail(reader, false, "\"loop\" is for \"jank\", without \"function\"");
     }
     if (trigger->event == SJ_TRIGGER_CRASH && (trigger->actions & SJ_ACTION_STACKS) != 0) {
-        return sj_policy_fail(reader, false, "a process that crashed has no stacks any more");
+        return sj_policy_fail(reader, false, "a crashed process has no stacks");
     }
     if (needs_time && trigger->limit_ns == 0) {
         return sj_policy_fail(reader, false, "\"%s\" needs \"longer_than\"", event);

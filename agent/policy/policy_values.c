@@ -260,8 +260,8 @@ static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
         }
         if (place == signature->count) {
             return sj_policy_fail(reader, false,
-                                  "condition %zu is about no value of the signature: its number "
-                                  "and its kind have to be one's",
+                                  "condition %zu is not about a value of the signature; number and "
+                                  "kind must be those of one of its values",
                                   i + 1);
         }
         condition->descriptor = signature->values[place].place;

@@ -26,7 +26,7 @@ static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
         text != NULL && sscanf(text, "%lld-%lld%n", &least, &most, &end) == 2 && text[end] == '\0';
     if ((!json_is_integer(item) && !is_range) || least < 1 || most < least || most > UINT32_MAX) {
         return sj_policy_fail(reader, false,
-                              "a number of bytes is wanted, or a range like \"100-200\"");
+                              "a number of bytes is needed, or a range like \"100-200\"");
     }
     *sizes = (sj_zombie_sizes){.least = (uint32_t)least, .most = (uint32_t)most};
     return SJ_OK;
@@ -37,7 +37,7 @@ static sj_status read_guard_bytes(sj_policy_reader *reader, void *target, json_t
     sj_zombie_guard *guard = target;
     guard->size_count = 0;
     if (!json_is_array(value) || json_array_size(value) > SJ_ZOMBIE_SIZES) {
-        return sj_policy_fail(reader, false, "a list of at most %d sizes is wanted",
+        return sj_policy_fail(reader, false, "a list of at most %d sizes is needed",
                               SJ_ZOMBIE_SIZES);
     }
     for (size_t i = 0; i < json_array_size(value); i++) {

@@ -68,9 +68,8 @@ static void write_crowded(const sj_value_rule *rule, size_t most, char text[TEXT
         snprintf(what, sizeof(what), "argument %" PRIu32, position);
     }
     snprintf(text, TEXT_BYTES,
-             "rule '%s' will not record %s of %.100s: %zu values of a function are recorded at "
-             "most, and "
-             "those of other rules come first; leave some of them out",
+             "rule '%s' will not record %s of %.100s: at most %zu values of a function are "
+             "recorded, and other rules come first; leave some values out",
              rule->name, what, rule->function.text, most);
 }
 

@@ -308,7 +308,7 @@ static sj_status read_result(signature_reader *reader, uint32_t *kind)
         SJ_TRY(read_size(reader, kind));
         if (reader->length_bytes != 0) {
             return sj_fail(reader->error, SJ_EINVAL,
-                           "the length of a result is not known when it is there");
+                           "the length of a result is not known at the exit");
         }
     }
     skip_spaces(reader);

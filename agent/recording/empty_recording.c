@@ -1,6 +1,7 @@
 #include "agent/recording/empty_recording.h"
 
 #include "agent/host/own_limits.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,12 +31,11 @@ static void explain_functions(const sj_registry_counters *registry, char *text, 
     if (registry->filtered != 0) {
         snprintf(text, capacity,
                  "the policy selects none of the functions that can be hooked: "
-                 "%llu of %llu are left out by it",
+                 "it leaves out %llu of %llu",
                  printable(registry->filtered), printable(registry->functions));
     } else {
-        snprintf(text, capacity,
-                 "none of %llu functions could be hooked; \"sojourn functions\" says why",
-                 printable(registry->functions));
+        snprintf(text, capacity, "none of %s could be hooked; \"sojourn functions\" says why",
+                 SJ_COUNTED(registry->functions, "function"));
     }
 }
 
@@ -53,11 +53,11 @@ static void explain_calls(const sj_registry_counters *registry, char *text, size
     char limits[256];
     sj_own_limits_describe(limits, sizeof(limits));
     if (limits[0] != '\0') {
-        snprintf(text, capacity, "no call of the %llu hooked functions reached the recorder; %s",
-                 printable(registry->hooked), limits);
+        snprintf(text, capacity, "no call of %s reached the recorder; %s",
+                 SJ_COUNTED(registry->hooked, "hooked function"), limits);
     } else {
-        snprintf(text, capacity, "none of the %llu hooked functions was called",
-                 printable(registry->hooked));
+        snprintf(text, capacity, "none of %s was called",
+                 SJ_COUNTED(registry->hooked, "hooked function"));
     }
 }
 
@@ -81,12 +81,12 @@ void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_po
         explain_calls(&summary->registry, text, capacity);
     } else if (has_rules && policy->mode == SJ_POLICY_FLIGHT) {
         snprintf(text, capacity,
-                 "no trigger fired, so the flight recorder shipped none of %llu calls; name one "
+                 "no trigger fired, so the flight recorder shipped none of %s; name one "
                  "in a policy (\"triggers\", see sojourn-policy(1)), or run \"sojourn trigger\" "
                  "meanwhile",
-                 printable(summary->drain.calls));
+                 SJ_COUNTED(summary->drain.calls, "call"));
     } else {
-        snprintf(text, capacity, "the policy filtered all %llu calls",
+        snprintf(text, capacity, "the policy filtered all calls (%llu)",
                  printable(summary->drain.calls));
     }
 }

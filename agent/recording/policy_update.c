@@ -531,7 +531,7 @@ static sj_status replace_policy(sj_pipeline *pipeline, sj_policy *policy, sj_fun
         sj_function_rules_free(rules);
         free_policy(policy);
         sj_function_states_deinit(&states);
-        return sj_fail(error, status, "the functions cannot be selected anew: %s",
+        return sj_fail(error, status, "the functions cannot be selected again: %s",
                        sj_status_text(status));
     }
     states.asks_agents = pipeline->changes.is_unsure;

@@ -109,9 +109,10 @@ static sj_status load_flight(recovery_state *recovery, const sj_recovery_claim *
 /* Reports the status of reading data that the recorder kept outside of the arenas. */
 static sj_status check_kept(sj_status status, const sj_recovery_claim *claim, sj_error *error)
 {
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "%s: what the recorder held cannot be used: %s",
-                                     claim->runtime_directory, sj_status_text(status));
+    return status == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, status, "%s: the data that the recorder held cannot be used: %s",
+                         claim->runtime_directory, sj_status_text(status));
 }
 
 static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim,

@@ -1,6 +1,7 @@
 #include "agent/registry/function_rules.h"
 
 #include "agent/policy/thread_filter.h"
+#include "proto/base/units.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -272,44 +273,46 @@ static void visit_untyped(const sj_value_rules *values, size_t rule, void *conte
     }
     const uint32_t crowded = atomic_load(&values->crowded[rule]);
     if (crowded != 0) {
-        snprintf(text, sizeof(text),
-                 "rule '%s': %u functions have as many values as can be recorded without it, "
-                 "or less of its text is recorded, for another rule; narrower patterns, or "
-                 "fewer values, make room",
-                 values->items[rule].name, crowded);
+        snprintf(
+            text, sizeof(text),
+            "rule '%s': other rules use the space for values of %s, so values are missing or texts "
+            "are cut; use narrower patterns or fewer values",
+            values->items[rule].name, SJ_COUNTED(crowded, "function"));
         visit(context, text);
     }
     const uint32_t settled = atomic_load(&values->settled[rule]);
     if (settled != 0) {
         const bool is_typed = values->items[rule].is_typed;
         snprintf(text, sizeof(text),
-                 "rule '%s': values of %u functions are recorded by %s so far: record again to "
+                 "rule '%s': values of %s are recorded by %s so far: record again to "
                  "have them by %s",
-                 values->items[rule].name, settled, is_typed ? "number or signature" : "debug data",
+                 values->items[rule].name, SJ_COUNTED(settled, "function"),
+                 is_typed ? "number or signature" : "debug data",
                  is_typed ? "debug data" : "number or signature");
         visit(context, text);
     }
     const uint32_t unreached = atomic_load(&values->unreached[rule]);
     if (unreached != 0) {
-        snprintf(text, sizeof(text),
-                 "rule '%s': results of %u functions that are recorded themselves are changed by "
-                 "rules about them only: name them instead of calls into their library",
-                 values->items[rule].name, unreached);
+        snprintf(
+            text, sizeof(text),
+            "rule '%s': results of %s do not change, because the library itself is recorded: name "
+            "its functions instead of calls into it",
+            values->items[rule].name, SJ_COUNTED(unreached, "function"));
         visit(context, text);
     }
     const uint32_t missing = atomic_load(&values->missing[rule]);
     if (missing != 0 && values->items[rule].is_memory) {
         snprintf(text, sizeof(text),
-                 "memory of %.100s is counted in calls of native functions only, not of %u "
-                 "methods of Mono and Java",
-                 values->items[rule].function.text, missing);
+                 "memory of %.100s is counted in calls of native functions only, not of %s "
+                 "of Mono and Java",
+                 values->items[rule].function.text, SJ_COUNTED(missing, "method"));
         visit(context, text);
     } else if (missing != 0) {
         snprintf(text, sizeof(text),
-                 "--value %.100s: no debug data about %u of %u functions, whose values are not "
+                 "--value %.100s: no debug data about %u of %s, whose values are not "
                  "recorded; %s",
                  values->items[rule].function.text, missing,
-                 missing + atomic_load(&values->found[rule]),
+                 SJ_COUNTED(missing + atomic_load(&values->found[rule]), "function"),
                  untyped_advice[atomic_load(&values->split[rule])]);
         visit(context, text);
     }

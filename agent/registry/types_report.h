@@ -1,5 +1,5 @@
 /* Reports, from debug data, the types of the parameters and results whose values are recorded
- * (monitor "values", kind "types"). The view `value_types` shows these reports. */
+ * (monitor "values", kind "types"). The SQL view value_types shows these reports. */
 #ifndef SJ_AGENT_REGISTRY_TYPES_REPORT_H
 #define SJ_AGENT_REGISTRY_TYPES_REPORT_H
 

@@ -63,7 +63,7 @@ sj_status sj_function_log_file_open(const char *directory, uint64_t max_bytes, u
         return sj_fail(error, SJ_EIO, "%s: %s", directory, strerror(errno));
     }
     if (flock(file->directory, LOCK_EX | LOCK_NB) != 0) {
-        return sj_fail(error, SJ_EAGAIN, "%s: another recording writes function.txt there",
+        return sj_fail(error, SJ_EAGAIN, "%s: another recording writes function.txt in this folder",
                        directory);
     }
     shift(file);

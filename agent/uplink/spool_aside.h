@@ -1,7 +1,7 @@
 /* Frames of a spool that a collector will never store. `<spool>/<session>/aside/` keeps their
  * bytes. `aside/account` contains their number and the collector's latest reason. The account stays
- * when the spool is removed: `sojourn flush` and `doctor` report the refused frames until the user
- * removes the folder. */
+ * when the spool is removed: `sojourn flush` and `sojourn doctor` report the refused frames until
+ * the user removes the folder. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_ASIDE_H
 #define SJ_AGENT_UPLINK_SPOOL_ASIDE_H
 

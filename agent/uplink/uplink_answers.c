@@ -2,6 +2,7 @@
  * the frame. Once nothing is in flight, the spool is rewound. After a pause, one frame probes the
  * collector. A frame that the collector can never store is set aside. */
 #include "agent/uplink/uplink_state.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 
@@ -84,8 +85,8 @@ static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why
     snprintf(text, sizeof(text), "%.150s", why);
     if (counters.unkept_frames != 0) {
         snprintf(text, sizeof(text),
-                 "%.150s (the spool could not keep at least %llu descriptions for the collector)",
-                 why, (unsigned long long)counters.unkept_frames);
+                 "%.150s (the spool could not keep at least %s for the collector)", why,
+                 SJ_COUNTED(counters.unkept_frames, "description"));
     }
     sj_uplink_set_message(uplink, text);
     reject(uplink, position, text);

@@ -90,8 +90,8 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
     }
     if (all_streams == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
-                       "the session has no single calls to choose from: it recorded none, or they "
-                       "stayed in their lab (`sojourn forward calls` gives them to the cluster)");
+                       "the session has no single calls: it recorded none, or they stayed in their "
+                       "lab (`sojourn forward calls` sends them to the cluster)");
     }
     if (chosen_streams == 0) {
         return sj_fail(error, SJ_ENOTFOUND,

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/statement_runner.h"
 #include "collector-server/forward/clickhouse.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,13 +150,13 @@ static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
 {
     session_place place;
     SJ_TRY(find_place(sql, &place, error));
-    snprintf(sql->note, sizeof(sql->note),
-             "over %llu of %llu calls of the session, as its lab gave", place.given, place.calls);
+    snprintf(sql->note, sizeof(sql->note), "over the %llu of %s of the session that its lab sent",
+             place.given, SJ_COUNTED(place.calls, "call"));
     return place.given != 0 || place.calls == 0
                ? SJ_OK
                : sj_fail(error, SJ_EUNSUPPORTED,
-                         "the query '%s' needs single calls, and of session %s none were given; in "
-                         "lab %s: sojourn forward --session %s calls %s",
+                         "the query '%s' needs single calls, and the lab sent none of session %s; "
+                         "in lab %s, run: sojourn forward --session %s calls %s",
                          sql->question->name, sql->held[1], place.lab, sql->held[1],
                          sql->cluster.url);
 }

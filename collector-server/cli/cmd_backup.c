@@ -81,9 +81,10 @@ const sj_command sj_command_backup = {
     .summary = "copy a database while it is written to",
     .usage = "sojourn backup [OPTIONS] FILE [DATABASE]",
     .help =
-        "Copies a database, as of now, to FILE. The server may run: it need not wait, and the\n"
-        "copy ends however much comes in. FILE appears when it is whole and on the disk;\n"
-        "a file that exists is not overwritten. It holds blocks that were moved into files, too.\n",
+        "Copies the present state of a database to FILE. The server may run: it does not wait,\n"
+        "and the copy ends however much data arrives. FILE appears when it is complete and on the\n"
+        "disk; an existing file is not overwritten. Blocks that were moved into files are "
+        "copied.\n",
     .options = backup_options,
     .examples =
         "Exit status: 0 copied, 1 it failed or moved blocks are missing, 3 no such database.\n"

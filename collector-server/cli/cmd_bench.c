@@ -341,13 +341,13 @@ static const sj_option bench_table[] = {
      .offset = offsetof(bench_options, runs),
      .least = 1,
      .most = MOST_RUNS,
-     .help = "how many runs (default 10)"},
+     .help = "number of runs (default 10)"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(bench_options, output),
-     .help = "database; sessions are added when it exists (default sojourn-bench.db)"},
+     .help = "the database; an existing one gets more sessions (default sojourn-bench.db)"},
     {.name = "name",
      .argument = "TEXT",
      .kind = SJ_ARG_TEXT,
@@ -359,11 +359,11 @@ static const sj_option bench_table[] = {
      .kind = SJ_ARG_NUMBER,
      .offset = offsetof(bench_options, warmup),
      .most = MOST_RUNS,
-     .help = "run the program N times before, unrecorded"},
+     .help = "first run the program N times unrecorded"},
     {.name = "show-output",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(bench_options, show_output),
-     .help = "what the program prints; else it goes to /dev/null"},
+     .help = "show the program's output instead of sending it to /dev/null"},
     {.name = "ignore-failure",
      .letter = 'i',
      .kind = SJ_ARG_FLAG,
@@ -379,8 +379,9 @@ const sj_command sj_command_bench = {
     .name = "bench",
     .summary = "record repeated runs of a program into one database, for diff and check",
     .usage = "sojourn bench [OPTIONS] [OPTIONS OF RECORD] [--] PROGRAM [ARGUMENTS]",
-    .help = "Each run is a session; all have one name. Prints the time that they took. Options of\n"
-            "`sojourn record` are passed on; \"--\" ends them.\n",
+    .help =
+        "Each run becomes a session; all sessions have the same name. Prints how long the runs\n"
+        "took. Accepts the options of `sojourn record`; \"--\" ends them.\n",
     .options = bench_table,
     .examples = "Examples:\n"
                 "  sojourn bench -n 10 --name before -o app.db -- old/app input.txt\n"

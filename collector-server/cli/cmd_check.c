@@ -10,6 +10,7 @@
 #include "collector-server/query/compare.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +97,8 @@ static size_t fewer_samples(const check_result *result)
 static void print_conclusion(FILE *file, const char *verdict, const check_result *result)
 {
     const sj_compare_row *whole = result->rows;
-    fprintf(file, "%s: %zu against %zu sessions, everything ", verdict, result->samples[0],
-            result->samples[1]);
+    fprintf(file, "%s: %zu against %s, everything ", verdict, result->samples[0],
+            SJ_COUNTED(result->samples[1], "session"));
     print_change(file, whole);
     fprintf(file, ", p %.2g", whole->tests[whole->decided_by].p_adjusted);
     if (result->inconclusive != 0) {
@@ -129,8 +130,8 @@ static void warn(const sj_compare *compare)
     (void)sj_compare_samples(compare, 1, &lost[1]);
     if (lost[0] + lost[1] > 0) {
         fprintf(stderr,
-                "sojourn check: warning: %lld calls of the baseline and %lld of what is checked "
-                "were lost; their times are missing\n",
+                "sojourn check: warning: %lld calls of the baseline and %lld of the checked "
+                "sessions were lost; their times are missing\n",
                 (long long)lost[0], (long long)lost[1]);
     }
     const int64_t folded[2] = {sj_compare_folded_calls(compare, 0),
@@ -138,8 +139,8 @@ static void warn(const sj_compare *compare)
     if (folded[0] + folded[1] > 0) {
         fprintf(
             stderr,
-            "sojourn check: note: %lld calls of the baseline and %lld of what is checked are on "
-            "rare call paths that were folded; functions are compared by caller there\n",
+            "sojourn check: note: %lld calls of the baseline and %lld of the checked sessions are "
+            "on rare call paths that were folded; functions are compared by caller there\n",
             (long long)folded[0], (long long)folded[1]);
     }
 }
@@ -408,8 +409,8 @@ static const sj_option check_options[] = {
     {.name = "zombies",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(check_request, zombies),
-     .help = "check for uses of freed memory that are not resolved and not in the\n"
-             "baseline, a database; it may be left out"},
+     .help = "check for uses of freed memory that are neither resolved nor in the\n"
+             "baseline (a database, which may be left out)"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(check_request, as_json),

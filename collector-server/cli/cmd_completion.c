@@ -52,7 +52,7 @@ static const sj_option completion_table[] = {
      .argument = "KIND",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(completion_options, words),
-     .help = "print what the scripts offer: sessions, functions or processes"},
+     .help = "print the words that the scripts offer: sessions, functions or processes"},
     {0}};
 
 const sj_command sj_command_completion = {

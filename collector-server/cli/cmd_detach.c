@@ -2,6 +2,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/process_list.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,12 +46,12 @@ static int detach_process(pid_t pid, const detach_options *options)
                    : "no thread can come to them: detach again later");
     }
     if (report.process.message_stubs != 0) {
-        printf("; %llu stubs of messages stay mapped, which record nothing",
-               (unsigned long long)report.process.message_stubs);
+        printf("; it keeps %s for messages, and nothing is recorded there",
+               SJ_COUNTED(report.process.message_stubs, "stub"));
     }
     if (report.process.heap_blocks != 0) {
-        printf("; it has %llu guarded blocks: what frees them stays redirected",
-               (unsigned long long)report.process.heap_blocks);
+        printf("; it keeps %s, so its calls of free stay redirected",
+               SJ_COUNTED(report.process.heap_blocks, "guarded block"));
     }
     if (report.process.api_trampoline_bytes != 0) {
         printf("; %llu KiB that its calls by sojourn.h go through stay mapped",
@@ -82,7 +83,7 @@ static int run_detach(int argc, char **argv)
 static const sj_option detach_table[] = {{.name = "json",
                                           .kind = SJ_ARG_FLAG,
                                           .offset = offsetof(detach_options, as_json),
-                                          .help = "write what was left in it as JSON"},
+                                          .help = "as JSON, with what is left in the process"},
                                          {0}};
 
 const sj_command sj_command_detach = {
@@ -90,9 +91,9 @@ const sj_command sj_command_detach = {
     .summary = "end the recording of a process and remove all hooks from it",
     .usage = "sojourn detach [--json] PID|NAME",
     .help =
-        "A recording that is under way is ended as Ctrl-C in `sojourn attach` ends it. When its\n"
-        "recorder was killed, what it left in the process is cleaned up: every byte of code is\n"
-        "restored and the agent is unloaded. A process that is not recorded is not modified.\n",
+        "Ends a running recording as Ctrl-C in `sojourn attach` does. If its recorder was killed,\n"
+        "restores every byte of code and unloads the agent. A process that is not recorded is\n"
+        "not modified.\n",
     .options = detach_table,
     .examples = "Examples:\n"
                 "  sojourn detach 4711\n"

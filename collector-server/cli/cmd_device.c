@@ -101,7 +101,8 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_device, &error);
     }
-    printf("%s enrols one device within %lld hours; bring it there by a safe way and run\n"
+    printf("%s enrols one device within %lld hours; copy it to the device in a safe way, and run "
+           "there\n"
            "  sojourn-device enroll --token-file FILE\n",
            path, (long long)options->hours);
     return SJ_EXIT_OK;
@@ -458,7 +459,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, timeout_ms),
      .least = 1000,
      .most = 86400 * 1000,
-     .help = "give up after so long (default: a minute; export: ten; record: an hour)"},
+     .help = "time limit (default: a minute; export: ten minutes; record: an hour)"},
     {.name = "no-wait",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_device_options, no_wait),
@@ -479,7 +480,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, for_ms),
      .least = 1000,
      .most = 86400 * 1000,
-     .help = "attach: detach after so long"},
+     .help = "attach: detach after this time"},
     {.name = "session",
      .argument = "ID",
      .kind = SJ_ARG_TEXT,
@@ -523,7 +524,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, hours),
      .least = 1,
      .most = 86400,
-     .help = "invite: valid for so long (default 24)"},
+     .help = "invite: hours for which it is valid (default 24)"},
     {0}};
 
 const sj_command sj_command_device = {

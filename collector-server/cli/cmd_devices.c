@@ -45,7 +45,7 @@ static const sj_option devices_options[] = {
     {.name = "policies",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(devices_request, policies),
-     .help = "list the policies that are set instead"},
+     .help = "list the assigned policies instead"},
     SJ_QUERY_FORMAT_OPTIONS(offsetof(devices_request, query)),
     {0}};
 

@@ -267,8 +267,8 @@ static const sj_option diff_options[] = {
      .argument = "WHAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(diff_request, by),
-     .help = "time (self time, the default), cpu or allocated: CPU time or bytes of the calls\n"
-             "that were measured (record --cpu-time, --memory), without measured ones below"},
+     .help = "time (self time, the default), cpu or allocated: CPU time or bytes of measured\n"
+             "calls (record --cpu-time, --memory), without measured calls inside them"},
     SJ_QUERY_CLUSTER_OPTIONS(offsetof(diff_request, options)),
     {.name = "tree",
      .kind = SJ_ARG_FLAG,
@@ -277,7 +277,7 @@ static const sj_option diff_options[] = {
     {.name = "all",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, all),
-     .help = "also what is the same or takes less than 0.5 % of the time"},
+     .help = "also rows that are equal or take less than 0.5 % of the time"},
     {.name = "limit",
      .argument = "N",
      .kind = SJ_ARG_NUMBER,

@@ -233,7 +233,7 @@ static const sj_option doctor_table[] = {
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(doctor_options, as_json),
-     .help = "a list of {check, ok, found, advice}"},
+     .help = "as JSON: a list of {check, ok, found, advice}"},
     {0}};
 
 const sj_command sj_command_doctor = {

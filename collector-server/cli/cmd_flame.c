@@ -291,7 +291,7 @@ static const sj_option flame_options[] = {
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(flame_request, output),
-     .help = "where to (default flame.svg; - is standard output)"},
+     .help = "output file (default flame.svg; - is standard output)"},
     SJ_CALL_FUNCTION_OPTIONS(offsetof(flame_request, choice), "only what these functions call",
                              "only what functions of these modules call"),
     SJ_CALL_CALLERS_OPTION(offsetof(flame_request, choice)),
@@ -303,8 +303,8 @@ const sj_command sj_command_flame = {
     .summary = "draw the call tree of a session as a flame graph",
     .usage = "sojourn flame [OPTIONS] [FILE]",
     .help =
-        "Writes one file that needs nothing else: SVG, or HTML when its name ends so. Click to\n"
-        "zoom, Ctrl-F to search.\n",
+        "Writes one self-contained file: HTML if its name ends in .html, else SVG. Click to zoom,\n"
+        "Ctrl-F to search.\n",
     .options = flame_options,
     .examples = "Examples:\n"
                 "  sojourn flame\n"

@@ -115,14 +115,14 @@ static const sj_option flush_table[] = {
      .offset = offsetof(flush_options, wait_ms),
      .least = 0,
      .most = 86400 * 1000,
-     .help = "wait so long for each session (default 10s), or, for a\n"
-             "database, for its next answer (default 1m)"},
+     .help = "wait for each session (default 10s) or, with a database,\n"
+             "for its next answer (default 1m)"},
     {.name = "discard",
      .argument = "SESSION",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(flush_options, discard),
-     .help = "delete this session's frames instead: for one whose\n"
-             "database or server is gone (the beginning of its id)"},
+     .help = "delete this session's frames instead, for example because\n"
+             "its database is gone (the beginning of its id)"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(flush_options, as_json),
@@ -134,12 +134,11 @@ const sj_command sj_command_flush = {
     .summary = "deliver what earlier recordings could not",
     .usage = "sojourn flush [OPTIONS]",
     .help =
-        "Sends the frames that lie in the spool to the server or database that they were\n"
-        "meant for, and deletes what was taken. Recordings in progress are not touched; those\n"
-        "whose recorder was killed are finished first: what its programs had recorded until\n"
-        "then is read from shared memory.\n\n"
-        "Frames that the collector refuses for good are kept aside, up to 64 MiB a session (more\n"
-        "are counted only), and named each time, until you discard them.\n",
+        "Sends the frames in the spool to their server or database, and deletes what was\n"
+        "acknowledged. Recordings in progress are not touched. Recordings whose recorder was\n"
+        "killed are finished first: their last calls are read from shared memory.\n\n"
+        "Frames that the collector refuses for good are kept, up to 64 MiB a session (more are\n"
+        "only counted), and reported each time, until you discard them.\n",
     .options = flush_table,
     .examples = "Examples:\n"
                 "  sojourn flush\n"

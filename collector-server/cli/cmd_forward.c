@@ -342,7 +342,7 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
 {
     sqlite3 *copy = NULL;
     if (access(request->output, F_OK) == 0) {
-        return sj_fail(error, SJ_EEXIST, "%s is there already; give another --output",
+        return sj_fail(error, SJ_EEXIST, "%s exists already; use another --output",
                        request->output);
     }
     sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);
@@ -460,7 +460,7 @@ static const sj_option forward_options[] = {
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(forward_request, database),
-     .help = "of the lab; else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+     .help = "the lab's database; else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
     {.name = "session",
      .argument = "ID",
      .kind = SJ_ARG_TEXT,
@@ -471,19 +471,19 @@ static const sj_option forward_options[] = {
      .kind = SJ_ARG_PARSED,
      .parse = sj_moment_parse,
      .offset = offsetof(forward_request, window.from_ns),
-     .help = "calls: entered from then on, since the session's start: 1.5s, 20ms, 3us"},
+     .help = "calls: entered from this time on, since the session's start: 1.5s, 20ms, 3us"},
     {.name = "to",
      .argument = "TIME",
      .kind = SJ_ARG_PARSED,
      .parse = sj_moment_parse,
      .offset = offsetof(forward_request, window.to_ns),
-     .help = "calls: entered up to then"},
+     .help = "calls: entered up to this time"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(forward_request, output),
-     .help = "fetch: the database to be made"},
+     .help = "fetch: the new database"},
     SJ_CLUSTER_OPTIONS(offsetof(forward_request, cluster)),
     {.name = "tables",
      .argument = "NAME,...",
@@ -505,11 +505,11 @@ static const sj_option forward_options[] = {
      .offset = offsetof(forward_request, retain_ms),
      .least = DAY_MS,
      .most = (int64_t)MOST_DAYS * DAY_MS,
-     .help = "init: the nodes drop older sessions, as 400d (default: never)"},
+     .help = "init: the nodes drop sessions older than this, such as 400d (default: never)"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(forward_request, as_json),
-     .help = "write what was done, or is there, as JSON"},
+     .help = "as JSON"},
     {0}};
 
 const sj_command sj_command_forward = {
@@ -517,13 +517,12 @@ const sj_command sj_command_forward = {
     .summary = "send a lab's sums to a ClickHouse cluster of many labs",
     .usage = "sojourn forward [OPTIONS] init URL... | send URL | calls URL | status URL |\n"
              "                         fetch URL [SET]...",
-    .help =
-        "init makes the tables on each node and may be repeated. send gives the cluster what it\n"
-        "lacks: sessions that have ended or changed, and which ones were removed;\n"
-        "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
-        "calls sends the single calls of a session or a window of it, and may be repeated.\n"
-        "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
-        "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
+    .help = "init creates the tables on each node and may be repeated.\n"
+            "send sends what the cluster lacks: ended and changed sessions, and removals. Single\n"
+            "calls stay in the lab. `sojournd --forward URL` sends all the time.\n"
+            "calls sends the single calls of a session or a window of it, and may be repeated.\n"
+            "fetch creates a database with the sums of sessions of all labs, for report, tree,\n"
+            "flame, diff, check and ui (SET as in `sojourn diff`, without marks; default last).\n",
     .options = forward_options,
     .examples =
         "Exit status: 0; 1 when it failed; 2 for wrong options; 3 without tables there.\n"

@@ -112,8 +112,9 @@ const sj_command sj_command_trigger = {
     .summary = "set off a trigger \"command\" of the policy of a running recording",
     .usage = "sojourn trigger [--session ID] NAME",
     .help = "The policy defines the action: a dump of the last seconds in flight mode, a start, a\n"
-            "stop, a mark. The names that it knows are those of its triggers with \"on\":\n"
-            "\"command\"; one without a name takes any.\n",
+            "stop, a mark. NAME is the name of a trigger with \"on\": \"command\"; a trigger "
+            "without a\n"
+            "name accepts any.\n",
     .options = options_table,
     .examples = "Examples:\n"
                 "  sojourn trigger dump\n"

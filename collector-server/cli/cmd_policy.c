@@ -303,17 +303,15 @@ const sj_command sj_command_policy = {
     .summary = "check, show, list and set policies: what is recorded, how, at what cost",
     .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID|NAME | list",
     .help =
-        "A policy is one JSON document that says what is recorded. check reads one and says\n"
-        "what it means, or where in it the first mistake is; show prints the document; list\n"
-        "names the shipped ones: default, everything, jank, coverage, zombies,\n"
-        "zombies-field, minitrace.\n"
-        "\n"
-        "set changes what is recorded of a process that is being recorded, begun by `sojourn\n"
-        "record` or `sojourn attach`, without a restart: from then on it is recorded as these\n"
-        "commands would with the same options (--policy, --mode, --profile, --flight, --budget,\n"
-        "--module, --function, --exclude, --libs, --depth, --minimum, --thread). Nothing is\n"
-        "kept of the policy before but its values, which are recorded to the end. show PID\n"
-        "prints the current one.\n",
+        "A policy is one JSON document that says what is recorded. check reads one and prints\n"
+        "its meaning, or the place of its first mistake. show prints the document. list names\n"
+        "the shipped ones: default, everything, jank, coverage, zombies, zombies-field,\n"
+        "minitrace.\n\n"
+        "set gives a running recording of `sojourn record` or `sojourn attach` another policy,\n"
+        "without a restart. The options mean what they mean for these commands (--policy,\n"
+        "--mode, --profile, --flight, --budget, --module, --function, --exclude, --libs,\n"
+        "--depth, --minimum, --thread). Only values that the former policy recorded are recorded\n"
+        "to the end. show PID prints the current policy.\n",
     .examples = "Examples:\n"
                 "  sojourn policy check nightly.json\n"
                 "  sojourn policy show default >mine.json\n"

@@ -38,7 +38,7 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
                      session, (int)recorded.recorder);
         } else {
             snprintf(text, capacity,
-                     recorded.is_active ? "hooked by a recorder that is gone: `sojourn detach %d`"
+                     recorded.is_active ? "hooked by a recorder that has ended: `sojourn detach %d`"
                                         : "left by a recorder; `sojourn detach %d` cleans up",
                      (int)pid);
         }
@@ -129,12 +129,12 @@ static const sj_option ps_table[] = {
      .letter = 'a',
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(ps_options, all),
-     .help = "of all users, and those that cannot be attached to, with the reason"},
+     .help = "processes of all users, also if they cannot be attached to, with the reason"},
     {.name = "recorded",
      .letter = 'r',
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(ps_options, recorded),
-     .help = "only those that are recorded"},
+     .help = "only recorded processes"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(ps_options, as_json),

@@ -441,9 +441,10 @@ static sj_status check_names(const sj_record_values *options, const sj_program *
         return SJ_OK; /* watching freed memory needs no functions */
     }
     if (status == SJ_ENOTFOUND) {
-        return sj_fail(error, SJ_EINVAL,
-                       "the policy selects no function: what --function takes, --exclude leaves "
-                       "out; --allow-unmatched records what is loaded later");
+        return sj_fail(
+            error, SJ_EINVAL,
+            "the policy selects no function, because --exclude leaves out all that --function "
+            "selects; --allow-unmatched records functions that are loaded later");
     }
     if (status != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -584,11 +585,10 @@ const sj_command sj_command_attach = {
     .summary = "record the calls of a running process, and restore it",
     .usage = "sojourn attach [OPTIONS] PID|NAME",
     .help =
-        "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
+        "The process continues: its threads are stopped for some milliseconds at the beginning\n"
         "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
         "everything\n"
-        "from the process. Calls that were open at the beginning are part of the "
-        "recording.\n",
+        "from the process. Calls that were open at the beginning are part of the recording.\n",
     .options = sj_attach_options,
     .examples =
         "All other options of `sojourn record` mean the same here: --policy, --budget, --module,\n"
@@ -610,9 +610,9 @@ const sj_command sj_command_record = {
     .summary = "run a program and record the calls of its own code",
     .usage = "sojourn record [OPTIONS] [--] PROGRAM [ARGUMENTS]",
     .help =
-        "Without options the calls of the program and of its own libraries go to a database in\n"
-        "the working directory. It ends as the program does; a second Ctrl-C stops the recording\n"
-        "and leaves the program alone. Messages go to standard error.\n",
+        "Without options, the calls of the program and of its own libraries go to a database in\n"
+        "the working directory. The exit status is the program's. A second Ctrl-C stops the\n"
+        "recording, and the program continues. Messages go to standard error.\n",
     .options = sj_record_options,
     .examples =
         "Exit status: that of the program, 128 + N when signal N ended it; 125 when recording\n"

@@ -135,25 +135,25 @@ static const sj_option replay_table[] = {
      .kind = SJ_ARG_PARSED,
      .parse = sj_moment_parse,
      .offset = offsetof(replay_options, request.from_ns),
-     .help = "calls entered from then on, since the session's start: 1.5s, 20ms, 3us"},
+     .help = "calls entered from this time on, since the session's start: 1.5s, 20ms, 3us"},
     {.name = "to",
      .argument = "TIME",
      .kind = SJ_ARG_PARSED,
      .parse = sj_moment_parse,
      .offset = offsetof(replay_options, request.to_ns),
-     .help = "calls entered up to then"},
+     .help = "calls entered up to this time"},
     {.name = "around",
      .argument = "CALL",
      .kind = SJ_ARG_NUMBER,
      .least = 1,
      .offset = offsetof(replay_options, around),
-     .help = "the calls of its thread before and after this call_id, marked by >"},
+     .help = "the calls of the thread around this call_id, which is marked by >"},
     {.name = "count",
      .argument = "N",
      .kind = SJ_ARG_NUMBER,
      .least = 1,
      .offset = offsetof(replay_options, count),
-     .help = "how many calls; default on a terminal: a screenful"},
+     .help = "number of calls (default on a terminal: a screenful)"},
     {.name = "all",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(replay_options, all),
@@ -162,7 +162,7 @@ static const sj_option replay_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(replay_options, request.follow),
      .letter = 'f',
-     .help = "of a session that is being recorded: also what comes, until it ends"},
+     .help = "follow a running session until it ends"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(replay_options, request.json),
@@ -178,9 +178,9 @@ const sj_command sj_command_replay = {
     .summary = "show calls in the order in which they were entered",
     .usage = "sojourn replay [OPTIONS] [FILE]",
     .help =
-        "A line a call, below its callers: when it was entered, how long it took. Lines with ^\n"
-        "are calls that were entered before the first one shown, lines with ! are gaps. Values\n"
-        "that were kept stand behind the function: (arguments) = result.\n"
+        "Prints a line for each call, below its callers, with its entry time and duration. Lines\n"
+        "with ^ are calls that were entered before the first one shown; lines with ! are gaps.\n"
+        "Recorded values follow the function: (arguments) = result.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
     .options = replay_table,
     .examples = "Examples:\n"

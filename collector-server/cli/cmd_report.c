@@ -115,8 +115,8 @@ static int64_t count_shown(const report_request *request)
                : (space < LEAST_ROWS ? LEAST_ROWS : space);
 }
 
-static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
-                                 "more; where CPU time was measured (record --cpu-time), all\n";
+static const char waits_note[] = "\nworking, waiting: lower bounds, for calls of 40 ms or more;\n"
+                                 "for all calls if CPU time was measured (record --cpu-time)\n";
 
 static const char estimates_note[] =
     "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
@@ -417,14 +417,14 @@ static const sj_option report_options[] = {
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, columns),
-     .help = "share, bar, module, source (file and line, where there is debug data), function and\n"
-             "those above but name, separated by commas;\n"
+     .help = "share, bar, module, source (file and line, from debug data), function and the\n"
+             "columns of --sort except name, separated by commas;\n"
              "default: as many as fit"},
     {.name = "by-value",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, by_value),
-     .help = "calls by the values that were recorded of them (record --value), the slow ones\n"
-             "first; of all functions, or those of --function"},
+     .help = "group calls by their recorded values (record --value), slow ones first; of all\n"
+             "functions, or those of --function"},
     {.name = "costs",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, costs),
@@ -433,8 +433,8 @@ static const sj_option report_options[] = {
     {.name = "waiting",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, waiting),
-     .help = "what threads and functions worked and waited: the threads first, and the columns\n"
-             "share, total, working, waiting and function"},
+     .help = "work and waits of threads, then of functions, with the columns share, total,\n"
+             "working, waiting and function"},
     {.name = "all",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, all),
@@ -453,13 +453,13 @@ static const sj_option report_options[] = {
      .kind = SJ_ARG_TEXT,
      .is_optional = true,
      .offset = offsetof(report_request, coverage.by),
-     .help = "functions entered of those that are there, by module (default), namespace,\n"
-             "class, function or mark; lines (record --lines) by file or line"},
+     .help = "the share of functions that were entered, by module (default), namespace,\n"
+             "class, function or mark; of lines (record --lines) by file or line"},
     {.name = "over",
      .argument = "SET",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, coverage.sessions),
-     .help = "coverage: of several sessions, as all, last:5, tag:KEY=VALUE, mark:NAME"},
+     .help = "coverage: merge these sessions, such as all, last:5, tag:KEY=VALUE, mark:NAME"},
     {.name = "page",
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,

@@ -71,7 +71,7 @@ static const sj_option restore_options[] = {
     {.name = "damaged",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(restore_request, accepts_damage),
-     .help = "put it in place though it is damaged, if it can be opened;\n"
+     .help = "restore it although it is damaged, if it can be opened;\n"
              "then `sojourn verify` marks what cannot be read"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,

@@ -214,7 +214,7 @@ static int import_session(const session_request *request, const char *path, int6
     *status = sj_session_copy(path, session_id, request->database, &copied, &error);
     sj_work_progress_hide();
     if (*status == SJ_EEXIST) {
-        fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
+        fprintf(stderr, "sojourn session: session %lld of %s exists already\n",
                 (long long)session_id, path);
     } else if (*status != SJ_OK) {
         return sj_command_failed(&sj_command_session, &error);

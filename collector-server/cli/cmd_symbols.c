@@ -200,7 +200,7 @@ static const sj_option symbols_table[] = {SJ_DATABASE_OPTION(offsetof(symbols_op
                                           {.name = "json",
                                            .kind = SJ_ARG_FLAG,
                                            .offset = offsetof(symbols_options, as_json),
-                                           .help = "write what each file gave as JSON"},
+                                           .help = "as JSON, with what each file contributed"},
                                           {0}};
 
 const sj_command sj_command_symbols = {
@@ -208,10 +208,10 @@ const sj_command sj_command_symbols = {
     .summary = "add names, lines and inlined functions to stored sessions",
     .usage = "sojourn symbols [OPTIONS] add PATH... | refresh",
     .help =
-        "Takes programs, libraries and separate debug files (or folders of them) whose build-id\n"
-        "is that of a recorded module: names of functions that have none, file and line\n"
-        "(function_lines), inlined functions (inlined_functions). `refresh` reads the files\n"
-        "again that were added before, for sessions that came since.\n",
+        "Reads programs, libraries and separate debug files (or folders of them) with the\n"
+        "build-id of a recorded module. Adds names of functions without one, files and lines\n"
+        "(function_lines) and inlined functions (inlined_functions). `refresh` reads the added\n"
+        "files again, for sessions that arrived later.\n",
     .options = symbols_table,
     .examples = "Examples:\n"
                 "  sojourn symbols add build/app.debug\n"

@@ -204,7 +204,7 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
     char text[FOLDED_BYTES];
-    snprintf(text, sizeof(text), "\xe2\x8b\xae %zu levels (--unfold)", count);
+    snprintf(text, sizeof(text), "\xe2\x8b\xae %s (--unfold)", SJ_COUNTED(count, "level"));
     printf("%*s", figures_width(options), "");
     const int space = print_indent(options, level);
     if (space != 0 && sj_text_width(text) > space) {
@@ -387,7 +387,8 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     }
     return printer.shown + printer.pruned.paths != 0 || options->choice.selection == NULL
                ? SJ_EXIT_OK
-               : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
+               : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND,
+                                  "no call was entered in this part");
 }
 
 static int print_chosen_calls(tree_options *options, sqlite3 *database, int64_t session_id)
@@ -597,17 +598,16 @@ static const sj_option tree_table[] = {
     {.name = "waiting",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, waiting),
-     .help = "how long the calls of a path at least worked and waited, as far as that is known"},
+     .help = "lower bounds of how long the calls of each path worked and waited"},
     {.name = "costs",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, costs),
-     .help = "CPU time and memory of the calls of a path, as far as `record --cpu-time` or\n"
+     .help = "CPU time and memory of the calls of each path, where `record --cpu-time` or\n"
              "`--memory` measured them"},
     {.name = "by-value",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, by_value),
-     .help =
-         "below each path the values that its calls spent most time with; with --all every one"},
+     .help = "below each path, the recorded values with the most time (--all: every value)"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,

@@ -245,7 +245,7 @@ static const sj_option ui_table[] = {
      .least = 0,
      .most = 65535,
      .letter = 'p',
-     .help = "listen on port N (default: one that is free)"},
+     .help = "listen on port N (default: a free one)"},
     {.name = "no-open",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(ui_options, no_open),
@@ -266,12 +266,11 @@ const sj_command sj_ui_command = {
     .usage = "sojourn ui [OPTIONS] [FILE]",
     .help =
         "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
-        "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-        "live. The address holds a token that is valid for as long as this runs: who knows it\n"
-        "reads FILE and changes it by pins, tags, notes, removals and imports; other users of\n"
-        "this machine and pages of other sites do not. Ends with Ctrl-C.\n"
-        "With --cluster: what all labs gave to a cluster (sojourn forward), as it is there now;\n"
-        "sums of a session are fetched when a page asks for them. Single calls are in the labs.\n"
+        "on 127.0.0.1 and prints its address. A running recording is shown live. The address\n"
+        "holds a token that is valid until the command ends. Only with it can one read FILE, and\n"
+        "change it by pins, tags, notes, removals and imports. Ends with Ctrl-C.\n"
+        "With --cluster: shows what all labs sent to a cluster (sojourn forward). The sums of a\n"
+        "session are fetched when a page needs them. Single calls stay in the labs.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
     .options = ui_table,
     .examples = "Examples:\n"

@@ -166,7 +166,8 @@ static int run_verify(int argc, char **argv)
     }
     sj_work_progress_start();
     if (request.check_only && request.rebuild != NULL) {
-        return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
+        return sj_command_usage_error(&sj_command_verify,
+                                      "--check-only changes nothing, --rebuild does");
     }
     const int file_code = sj_query_parse_file(&sj_command_verify, argc, argv, first, &request.file);
     if (file_code >= 0) {
@@ -181,7 +182,7 @@ static int run_verify(int argc, char **argv)
 
 static const sj_option verify_options[] = {
     SJ_DATABASE_OPTION(offsetof(verify_request, file)),
-    {.name = "look",
+    {.name = "check-only",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(verify_request, check_only),
      .help = "change nothing"},
@@ -189,8 +190,8 @@ static const sj_option verify_options[] = {
      .argument = "SESSION",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(verify_request, rebuild),
-     .help = "rebuild the aggregates of a session (or `all`) from its blocks\n"
-             "first"},
+     .help = "first rebuild the sums of a session (or `all`) from its\n"
+             "blocks"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(verify_request, as_json),

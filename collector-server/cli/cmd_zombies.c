@@ -464,9 +464,8 @@ const sj_command sj_command_zombies = {
     .summary = "list uses of freed memory, and show their stacks",
     .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT | shrink PID] [FILE]",
     .help =
-        "Without a word lists the open findings of sessions that were recorded with\n"
-        "--zombies. A finding is one mistake, in however many sessions and builds.\n"
-        "\n"
+        "Without an action, lists the open findings of sessions that were recorded with\n"
+        "--zombies. A finding is one mistake, in any number of sessions and builds.\n\n"
         "  show ID        its last report: stacks of the use, the free and the allocation, and\n"
         "                 the calls around them\n"
         "  resolve ID     mark it as fixed; a later report reopens it\n"

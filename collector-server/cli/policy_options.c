@@ -189,7 +189,7 @@ const sj_option sj_policy_options[] = {
      .parse = sj_policy_option_parse,
      .is_first = true,
      .is_common = true,
-     .help = "a policy, or a shipped one: default, everything, jank, coverage,\n"
+     .help = "a policy file, or a shipped policy: default, everything, jank, coverage,\n"
              "zombies, zombies-field, minitrace; the other options change it"},
     {.help = "Which calls:"},
     SJ_COMMON_POLICY_OPTION("libs", NULL, "system libraries, too"),
@@ -201,25 +201,25 @@ const sj_option sj_policy_options[] = {
                             "without functions whose name matches, or MODULE+0xOFFSET\n"
                             "(repeatable)"),
     SJ_POLICY_OPTION("source", "GLOB",
-                     "only functions of matching source files, where the program says\n"
-                     "which they are (repeatable)"),
+                     "only functions of matching source files, if debug data names\n"
+                     "them (repeatable)"),
     SJ_POLICY_OPTION("exclude-source", "GLOB",
-                     "without functions of matching source files (repeatable)"),
+                     "leave out functions of matching source files (repeatable)"),
     SJ_POLICY_OPTION("allow-unmatched", NULL,
                      "names that match nothing are reported, not refused: they may belong to\n"
                      "libraries that are loaded later"),
     SJ_POLICY_OPTION("thread", "NAME", "only threads whose name matches (repeatable)"),
-    SJ_POLICY_OPTION("depth", "N", "no calls deeper than that"),
+    SJ_POLICY_OPTION("depth", "N", "leave out calls deeper than N"),
     SJ_POLICY_OPTION("minimum", "TIME",
-                     "count calls shorter than, say, 50us, but do not keep them"),
+                     "count calls shorter than this (such as 50us), but do not keep them"),
     {.help = "Times:"},
     SJ_POLICY_OPTION("resolution", "TIME",
                      "keep times in steps of about this (default 10ns), or \"exact\": every\n"
                      "tick of the clock, in two to three times the space"),
     SJ_POLICY_OPTION("clock", "WHEN",
-                     "exact: time every call (default); adaptive: count the calls of short\n"
-                     "functions that are called a lot, and time some of them; what is an\n"
-                     "estimate then says so"),
+                     "exact: time every call (default); adaptive: count all calls of short,\n"
+                     "frequent functions, but time only some of them; estimates are\n"
+                     "marked"),
     SJ_POLICY_OPTION("timed", "GLOB",
                      "with --clock adaptive: time every call of matching functions\n"
                      "(repeatable)"),
@@ -229,10 +229,10 @@ const sj_option sj_policy_options[] = {
     {.help = "Mode:"},
     SJ_POLICY_OPTION("mode", "MODE",
                      "trace: every call (default); profile: totals per call path; flight:\n"
-                     "the last seconds, when a trigger asks for them"),
+                     "the last seconds before a trigger fires"),
     SJ_COMMON_POLICY_OPTION("profile", NULL,
                             "sums per call path instead of single calls (--mode profile)"),
-    SJ_POLICY_OPTION("flight", NULL, "--mode flight"),
+    SJ_POLICY_OPTION("flight", NULL, "the same as --mode flight"),
     SJ_COMMON_POLICY_OPTION("budget", "PERCENT",
                             "add at most so much CPU time, such as 10%, leaving out what is least\n"
                             "informative"),
@@ -246,43 +246,42 @@ const sj_option sj_policy_options[] = {
         "'malloc_it(1:ulong)': one, by its number in its class of registers;\n"
         "'find(result:string)': the result"),
     SJ_POLICY_OPTION("prototypes", "FILE",
-                     "signatures of functions that --value names alone, a line each;\n"
+                     "a file of signatures, one a line, for --value with a bare name;\n"
                      "'libc': those of the C library, for --library-calls --value '!open'\n"
                      "(repeatable)"),
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
-                     "measure the CPU time of the calls of matching functions, beside the\n"
-                     "time that passes (repeatable)"),
+                     "also measure the CPU time of the calls of matching functions\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("memory", "FUNCTION",
                      "count what the calls of matching functions allocate and free\n"
                      "(repeatable)"),
     SJ_POLICY_OPTION("thread-memory", NULL,
-                     "count what each thread allocates and frees, whichever functions are\n"
-                     "recorded"),
+                     "count what each thread allocates and frees, in all functions"),
     {.help = "Freed memory:"},
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"
                      "heap,objc: both"),
     SJ_POLICY_OPTION("zombie-class", "GLOB",
-                     "of Objective-C keep freed objects of matching classes only\n"
-                     "(repeatable; default: all that are not system libraries')"),
+                     "keep freed Objective-C objects of matching classes only\n"
+                     "(repeatable; default: all except those of system libraries)"),
     {.help = "Buffers:"},
     SJ_POLICY_OPTION("buffer", "N", "chunks of 64 KiB per thread, 1 to 64 (default 64)"),
     SJ_POLICY_OPTION("when-full", "WHAT",
-                     "block: wait for room, then drop (default); drop: at once"),
-    SJ_POLICY_OPTION("block-ms", "N", "wait so long at most (default 2000)"),
+                     "block: wait for space, then drop (default); drop: at once"),
+    SJ_POLICY_OPTION("block-ms", "N", "wait N milliseconds at most (default 2000)"),
     {.help = "Java:"},
     SJ_POLICY_OPTION("java-class", "GLOB",
-                     "of Java only classes whose name matches, as 'com.acme.*' (repeatable)"),
+                     "only Java classes whose name matches, such as 'com.acme.*' (repeatable)"),
     SJ_POLICY_OPTION("java-system", "GLOB",
                      "Java classes that are recorded with --libs only, in place of java.*,\n"
                      "javax.*, jdk.*, sun.*, com.sun.* and android.* (repeatable; --policy\n"
                      "minitrace adds org.*)"),
     SJ_POLICY_OPTION("java-subclasses-of", "GLOB",
-                     "only such classes and interfaces of Java and what descends from\n"
-                     "them (repeatable)"),
+                     "only these Java classes and interfaces and their descendants\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("java-loader", "GLOB",
-                     "only classes of such loaders: app, platform, boot or the name of the\n"
+                     "only classes of these loaders: app, platform, boot or the name of the\n"
                      "loader's class (repeatable)"),
     SJ_POLICY_OPTION("java-engine", "HOW",
                      "Java: rewritten (default: classes get probes) or runtime (the JVM's\n"
@@ -291,28 +290,28 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("objc", "HOW",
                      "Objective-C: methods (default: their code is patched) or\n"
                      "dispatch (where messages are looked up: the receiver's class)"),
-    SJ_POLICY_OPTION("receivers", NULL, "the receiver's class with patched methods, too"),
-    SJ_POLICY_OPTION("class", "GLOB",
-                     "of Objective-C only classes whose name matches (repeatable)"),
+    SJ_POLICY_OPTION("receivers", NULL, "record the receiver's class with patched methods, too"),
+    SJ_POLICY_OPTION("class", "GLOB", "only Objective-C classes whose name matches (repeatable)"),
     SJ_POLICY_OPTION("selector", "GLOB", "only messages whose selector matches (repeatable)"),
     SJ_POLICY_OPTION("subclasses-of", "GLOB",
-                     "only such classes and what descends from them (repeatable)"),
-    SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
+                     "only these classes and their descendants (repeatable)"),
+    SJ_POLICY_OPTION("no-system-classes", NULL,
+                     "leave out the classes that system libraries define"),
     {.help = "Mono:"},
     SJ_POLICY_OPTION("mono-class", "GLOB",
-                     "of Mono only classes whose name matches, as 'Acme.Game.*' (repeatable)"),
+                     "only Mono classes whose name matches, such as 'Acme.Game.*' (repeatable)"),
     SJ_POLICY_OPTION("mono-subclasses-of", "GLOB",
-                     "only such classes of Mono and what descends from them (repeatable)"),
+                     "only these Mono classes and their descendants (repeatable)"),
     SJ_POLICY_OPTION("mono-system", "GLOB",
                      "Mono classes that are recorded with --libs or --module only, in place\n"
                      "of System.*, Microsoft.*, Mono.*, Interop and MS.Internal.* of libraries\n"
                      "(repeatable)"),
     SJ_POLICY_OPTION("mono-engine", "HOW",
                      "Mono: callbacks (default: the runtime calls the recorder) or\n"
-                     "in_place (its code is hooked; what cannot be is listed)"),
+                     "in_place (compiled code is hooked; other methods are listed)"),
     {.help = "Java and Mono:"},
     SJ_POLICY_OPTION("lines", NULL,
-                     "which lines of methods run: of Mono, where a symbol file (.mdb,\n"
-                     "portable .pdb) lies beside the assembly (stack traces of the program\n"
-                     "have lines then), and of Java, where classes name their lines"),
+                     "record which lines of methods run: Mono with a symbol file (.mdb,\n"
+                     "portable .pdb) beside the assembly (the program's stack traces then\n"
+                     "have lines), Java with line numbers in its classes"),
     {0}};

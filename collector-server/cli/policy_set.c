@@ -23,7 +23,7 @@ static const sj_option set_table[] = {
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(set_options, as_json),
-     .help = "say what was done as JSON"},
+     .help = "as JSON"},
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options, .is_hidden = true},
     {0}};
 

@@ -27,9 +27,9 @@ static void report_doubts(const sj_command *command, sqlite3 *database, int64_t 
     if (doubts.folded_paths != 0) {
         fprintf(stderr,
                 "sojourn %s: note: session %lld has more call paths than are kept, so the %llu "
-                "rarest, with %llu calls, were folded: %s\n",
+                "rarest, with %s, were folded: %s\n",
                 command->name, (long long)session_id, (unsigned long long)doubts.folded_paths,
-                (unsigned long long)doubts.folded_calls, SJ_FOLDED_NEXT);
+                SJ_COUNTED(doubts.folded_calls, "call"), SJ_FOLDED_NEXT);
     }
     if (doubts.not_recorded[0] != '\0') {
         fprintf(stderr, "sojourn %s: note: of session %lld, %s\n", command->name,

@@ -93,7 +93,7 @@ const sj_option sj_attach_options[] = {
      .argument = "FILE",
      .kind = SJ_ARG_PARSED,
      .parse = parse_output,
-     .help = "database file; a session is added when it exists\n"
+     .help = "database file; an existing one gets another session\n"
              "(default sojourn-NAME-TIME.db)"},
     {.kind = SJ_ARG_TABLE, .table = sj_record_options, .is_hidden = true},
     {0}};
@@ -106,25 +106,25 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_PARSED,
      .parse = parse_output,
      .is_common = true,
-     .help = "database file; a session is added when it exists\n"
+     .help = "database file; an existing one gets another session\n"
              "(default sojourn-PROGRAM-TIME.db)"},
     {.name = "collector",
      .argument = "URL",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_record_values, collector),
-     .help = "send to a server, as tcp://collector:7654"},
+     .help = "send to a server, such as tcp://collector:7654"},
     {.name = "wait",
      .argument = "TIME",
      .kind = SJ_ARG_TIME,
      .offset = offsetof(sj_record_values, wait_ms),
      .most = MAX_WAIT_MS,
-     .help = "wait so long for the server at the end (default 10s), or for a database that\n"
-             "takes nothing more (1m)"},
+     .help = "at the end, wait for the server (default 10s), or for a database that\n"
+             "stores nothing more (1m)"},
     {.name = "spool",
      .argument = "DIR",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_record_values, recording.spool_root),
-     .help = "keep there what the server has not taken yet"},
+     .help = "folder for data that the server has not acknowledged yet"},
     {.name = "name",
      .argument = "TEXT",
      .kind = SJ_ARG_TEXT,
@@ -145,14 +145,14 @@ const sj_option sj_record_options[] = {
      .argument = "BYTES",
      .kind = SJ_ARG_PARSED,
      .parse = parse_function_txt_size,
-     .help = "with k, M or G: begin another file at this size (default 64M, 0: never)"},
+     .help = "begin another file at this size (k, M or G; default 64M, 0: never)"},
     {.name = "function-txt-files",
      .argument = "N",
      .kind = SJ_ARG_NUMBER,
      .offset = offsetof(sj_record_values, recording.function_txt_files),
      .least = 1,
      .most = MAX_FUNCTION_TXT_FILES,
-     .help = "keep so many files, the latest (default 4)"},
+     .help = "keep the latest N files (default 4)"},
     {.name = "quiet",
      .letter = 'q',
      .kind = SJ_ARG_FLAG,
@@ -163,7 +163,7 @@ const sj_option sj_record_options[] = {
      .argument = "BYTES",
      .kind = SJ_ARG_PARSED,
      .parse = parse_max_bytes,
-     .help = "with k, M or G: unhook everything at this size (default 4G, 0: no limit)"},
+     .help = "unhook everything at this size (k, M or G; default 4G, 0: no limit)"},
     {.name = "threads",
      .argument = "N",
      .kind = SJ_ARG_PARSED,
@@ -173,13 +173,13 @@ const sj_option sj_record_options[] = {
      .argument = "WHICH",
      .kind = SJ_ARG_PARSED,
      .parse = parse_children,
-     .help = "all: forked ones and programs run by them, too (default);\n"
-             "forked: only forked ones; none; what the program itself becomes (exec) is recorded"},
+     .help = "all: also forked processes and the programs that they run (default);\n"
+             "forked: only forked processes; none. The program's own exec is always recorded"},
     {.name = "until-all-end",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.until_all_end),
-     .help = "record until all processes of the program have ended, as those of a server that\n"
-             "goes into the background; Ctrl-C then ends the recording"},
+     .help = "record until all processes of the program have ended, such as a server that\n"
+             "starts in the background; Ctrl-C then ends the recording"},
     {.name = "map",
      .argument = "FILE",
      .kind = SJ_ARG_PARSED,
@@ -205,7 +205,7 @@ const sj_option sj_record_options[] = {
      .offset = offsetof(sj_record_values, recording.plan_wait_ms),
      .least = 1,
      .most = MAX_PLAN_WAIT_MS,
-     .help = "let a process run on after it has waited this long for plans of its modules\n"
-             "(default 20s); they are hooked later"},
+     .help = "the longest time that a process waits for plans of its modules (default 20s);\n"
+             "modules without a plan are hooked later"},
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options},
     {0}};

@@ -92,11 +92,12 @@ void sj_report_undelivered(FILE *file, const char *target, const sj_recording_su
         fprintf(file, "sojourn: %s does not have %s\n", target, summary->set_aside);
     }
     if (!summary->delivered && !summary->answered) {
-        fprintf(file,
-                "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
-                "flush\" later\n",
-                target,
-                summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
-                summary->spool_directory);
+        fprintf(
+            file,
+            "sojourn: %s has not accepted everything (%s); the rest is kept in %s: run \"sojourn "
+            "flush\" later\n",
+            target,
+            summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
+            summary->spool_directory);
     }
 }

@@ -80,10 +80,10 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
         fprintf(file,
-                "sojourn: %llu values of calls were lost: too many calls were open at once, had "
+                "sojourn: lost %s of calls: too many calls were open at once, had "
                 "begun before they were recorded, or lie in gaps, or rules by number or signature "
                 "meet others by debug data at one function\n",
-                (unsigned long long)summary->drain.lost_values);
+                SJ_COUNTED(summary->drain.lost_values, "value"));
     }
 }
 
@@ -95,11 +95,10 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
                                         ? drain->handler_events
                                         : drain->dropped_events;
     if (handler_events != 0) {
-        fprintf(
-            file,
-            "sojourn: %llu events of signal handlers were dropped while their thread waited for "
-            "buffer space; record fewer functions or use --mode profile\n",
-            (unsigned long long)handler_events);
+        fprintf(file,
+                "sojourn: dropped %s of signal handlers while their thread waited for "
+                "buffer space; record fewer functions or use --mode profile\n",
+                SJ_COUNTED(handler_events, "event"));
     }
     if (drain->dropped_events != handler_events) {
         fprintf(file, "sojourn: %s found a full buffer; %s\n",
@@ -189,9 +188,9 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     if (summary->drain.refused_functions != 0) {
         fprintf(
             file,
-            "sojourn: %llu functions found no room for the values at their exits, or as callers "
-            "that rules name; narrower patterns make room\n",
-            (unsigned long long)summary->drain.refused_functions);
+            "sojourn: a full table in the program left out %s whose values are read at exits, or "
+            "that rules name as callers; use narrower patterns\n",
+            SJ_COUNTED(summary->drain.refused_functions, "function"));
     }
 }
 
@@ -306,14 +305,15 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
                 (unsigned long long)summary->detach.left_bytes / 1024, why_left(summary));
     }
     if (summary->detach.heap_blocks != 0) {
-        fprintf(file, "  left over  %llu guarded blocks; what frees them stays redirected\n",
-                (unsigned long long)summary->detach.heap_blocks);
+        fprintf(file, "  left over  %s; the program's calls of free stay redirected\n",
+                SJ_COUNTED(summary->detach.heap_blocks, "guarded block"));
     }
     if (summary->detach.message_stubs != 0) {
-        fprintf(file,
-                "  left over  %llu stubs of messages, which the program may have kept; they record "
-                "nothing\n",
-                (unsigned long long)summary->detach.message_stubs);
+        fprintf(
+            file,
+            "  left over  %s for messages, because the program may have kept addresses; nothing "
+            "is recorded there\n",
+            SJ_COUNTED(summary->detach.message_stubs, "stub"));
     }
     if (summary->detach.api_trampoline_bytes != 0) {
         fprintf(file, "  left over  %llu KiB that its calls by sojourn.h go through\n",
@@ -359,15 +359,12 @@ static void report_unrecorded_processes(FILE *file, const sj_recording_summary *
 static void report_refusals(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->plan_failures != 0) {
-        fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
-                (unsigned long long)registry->plan_failures,
-                registry->plan_failures == 1 ? "module was" : "modules were",
-                registry->plan_failure);
+        fprintf(file, "sojourn: left alone %s; the first: %s\n",
+                SJ_COUNTED(registry->plan_failures, "module"), registry->plan_failure);
     }
     if (registry->unjoined != 0) {
-        fprintf(file, "sojourn: %llu %s could not be recorded; the first: %s\n",
-                (unsigned long long)registry->unjoined,
-                registry->unjoined == 1 ? "process" : "processes", registry->first_unjoined);
+        fprintf(file, "sojourn: %s could not be recorded; the first: %s\n",
+                SJ_COUNTED(registry->unjoined, "process"), registry->first_unjoined);
     }
 }
 
@@ -399,10 +396,11 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 summary->registry.unrecorded_runtime);
     }
     if (summary->registry.jvm_virtual_calls != 0) {
-        fprintf(file,
-                "sojourn: %llu calls of Java methods in virtual threads were counted only: such "
-                "threads are not followed\n",
-                (unsigned long long)summary->registry.jvm_virtual_calls);
+        fprintf(
+            file,
+            "sojourn: only counted %s of Java methods in virtual threads, because such threads are "
+            "not followed\n",
+            SJ_COUNTED(summary->registry.jvm_virtual_calls, "call"));
     }
     sj_report_shortfalls(file, summary);
     report_refusals(file, &summary->registry);
@@ -431,9 +429,9 @@ static void report_problems(FILE *file, const sj_report_text *text,
     if (text->doubts.folded_paths != 0) {
         fprintf(file,
                 "sojourn: the session has more call paths than are kept; the %llu rarest, with "
-                "%llu calls, were folded: %s\n",
+                "%s, were folded: %s\n",
                 (unsigned long long)text->doubts.folded_paths,
-                (unsigned long long)text->doubts.folded_calls, SJ_FOLDED_NEXT);
+                SJ_COUNTED(text->doubts.folded_calls, "call"), SJ_FOLDED_NEXT);
     }
 }
 

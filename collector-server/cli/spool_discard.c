@@ -37,7 +37,7 @@ static sj_status find_session(const char *root, const char *id, sj_discarded *fo
     }
     return matches == 1 ? SJ_OK
                         : sj_fail(error, SJ_EINVAL,
-                                  "%u sessions in %s have ids that begin with %s; give more of it",
+                                  "%u sessions in %s have ids that begin with %s; give more digits",
                                   matches, root, id);
 }
 

@@ -84,7 +84,7 @@ static sj_status send_spool(const char *directory, const char *url, const char *
         sj_uplink_get_status(uplink, &reported);
         sj_uplink_stop(uplink);
         if (status != SJ_OK) {
-            sj_fail(error, status, "%s has not taken everything: %s", file != NULL ? file : url,
+            sj_fail(error, status, "%s has not accepted everything: %s", file != NULL ? file : url,
                     reported.message[0] != '\0' ? reported.message : "no answer");
         }
     }

@@ -280,8 +280,7 @@ sj_status sj_waits_read(sqlite3 *database, int64_t session_id, const sj_call_cho
         sj_waits_free(waits_new);
         return status == SJ_ENOMEM || status == SJ_ELIMIT
                    ? sj_fail(error, status,
-                             "there are too many long calls to divide their time; narrow them by "
-                             "--from and --to")
+                             "too many long calls to divide their time; use --from and --to")
                    : status;
     }
     *waits = waits_new;

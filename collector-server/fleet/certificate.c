@@ -127,8 +127,8 @@ static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error
     }
     if (about.st_uid != 0 && about.st_uid != geteuid()) {
         return sj_fail(error, SJ_EPERM,
-                       "%s belongs to another user, who may have given it to others; \"chown\" it "
-                       "or remove it to have a new one made",
+                       "%s belongs to another user, who may have passed it on; \"chown\" it, or "
+                       "remove it to get a new one",
                        path);
     }
     return (about.st_mode & forbidden) == 0

@@ -31,7 +31,7 @@ static sj_status note_given(giving *all, int64_t command_id, sj_error *error)
     sqlite3_bind_int64(statement, 1, command_id);
     const int step = sqlite3_step(statement);
     if (step == SQLITE_DONE) {
-        status = sj_fail(error, SJ_ENOTFOUND, "the device of command %lld is not there any more",
+        status = sj_fail(error, SJ_ENOTFOUND, "the device of command %lld no longer exists",
                          (long long)command_id);
     } else if (step != SQLITE_ROW) {
         status = sj_fleet_failed(all->fleet, error);

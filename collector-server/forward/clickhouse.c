@@ -2,6 +2,7 @@
 
 #include "collector-server/forward/clickhouse_block.h"
 #include "collector-server/forward/clickhouse_http.h"
+#include "proto/base/units.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -462,13 +463,13 @@ sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered, ch
     char *sessions = strchr(reply, '\t');
     char *labs = sessions != NULL ? strchr(sessions + 1, '\t') : NULL;
     if (labs != NULL) {
-        *sessions = *labs = '\0';
-        labs[1 + strcspn(labs + 1, "\n")] = '\0';
-        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", reply,
-                 target->url, sessions + 1, labs + 1);
+        *sessions = '\0';
+        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s of %s", reply, target->url,
+                 SJ_COUNTED(strtoull(sessions + 1, NULL, 10), "session"),
+                 SJ_COUNTED(strtoull(labs + 1, NULL, 10), "lab"));
         if (answering < all) {
-            append_text(line, capacity, "; INCOMPLETE: %llu of %llu shards do not answer",
-                        (unsigned long long)(all - answering), (unsigned long long)all);
+            append_text(line, capacity, "; INCOMPLETE: no answer from %llu of %s",
+                        (unsigned long long)(all - answering), SJ_COUNTED(all, "shard"));
         }
     }
     free(reply);

@@ -1,6 +1,7 @@
 #include "collector-server/forward/forward_thread.h"
 
 #include "proto/base/log.h"
+#include "proto/base/units.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void report(sj_forward_thread *self, sj_status status, uint64_t sent, con
             sj_log(SJ_LOG_INFO, "forwarding", "continues");
         }
         if (sent != 0) {
-            sj_log(SJ_LOG_INFO, "forwarding", "%llu sessions were sent", (unsigned long long)sent);
+            sj_log(SJ_LOG_INFO, "forwarding", "sent %s", SJ_COUNTED(sent, "session"));
         }
         self->said[0] = '\0';
     } else if (strcmp(self->said, error->text) != 0) {

@@ -41,8 +41,8 @@ static sj_status read_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
     }
     token[SJ_SECRET_TEXT_BYTES - 1] = '\0';
     if (about.st_uid != geteuid()) {
-        return sj_fail(error, SJ_EPERM, "%s belongs to another user, who knows it; remove it",
-                       path);
+        return sj_fail(error, SJ_EPERM,
+                       "%s belongs to another user, who knows the token; remove the file", path);
     }
     return (about.st_mode & 077) == 0
                ? SJ_OK

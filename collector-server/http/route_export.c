@@ -37,11 +37,11 @@ static sj_status check_size(sqlite3 *database, int64_t session, sj_error *error)
     const int64_t calls =
         sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     sqlite3_finalize(statement);
-    return calls <= CALLS_MAX
-               ? SJ_OK
-               : sj_fail(error, SJ_ELIMIT,
-                         "the session has %" PRId64 " calls; `sojourn export` writes so many",
-                         calls);
+    return calls <= CALLS_MAX ? SJ_OK
+                              : sj_fail(error, SJ_ELIMIT,
+                                        "the session has %" PRId64
+                                        " calls, too many for a download; use `sojourn export`",
+                                        calls);
 }
 
 /* Opens a file that is deleted when it is closed. */

@@ -179,7 +179,7 @@ static sj_status change_each(const session_change *change, const change_kind *ki
     json_array_foreach(json_object_get(change->input, "sessions"), index, value)
     {
         if (!sj_request_is_wanted(change->request)) {
-            return sj_fail(error, SJ_ETIMEDOUT, "nobody waits for the answer any more");
+            return sj_fail(error, SJ_ETIMEDOUT, "the client has disconnected");
         }
         SJ_TRY(read_id(value, &id, error));
         SJ_TRY(change_one(change, kind, id, before, error));

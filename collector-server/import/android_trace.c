@@ -4,6 +4,7 @@
  * layout is that of Android's runtime/trace.cc and of its tool dmtracedump. */
 #include "collector-server/import/importer.h"
 #include "proto/base/hash_map.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -304,8 +305,8 @@ static sj_status read_android(sj_source *source, sj_import_log *log)
         sj_import_log_note(log, "the buffer of the trace was full: later calls are missing");
     }
     if (reader.unnamed != 0) {
-        sj_import_log_note(log, "%llu entries are of methods that the file does not name",
-                           (unsigned long long)reader.unnamed);
+        sj_import_log_note(log, "the file does not name the methods of %s",
+                           SJ_COUNTED(reader.unnamed, "entry"));
     }
     sj_import_log_note(log, "times are whole microseconds; CPU times are not kept");
     return status;

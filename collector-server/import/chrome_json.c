@@ -4,6 +4,7 @@
  * and left out. Times are microseconds. */
 #include "collector-server/import/importer.h"
 #include "collector-server/import/json_scan.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 
@@ -269,9 +270,9 @@ static sj_status read_chrome(sj_source *source, sj_import_log *log)
     }
     if (reader.left_out != 0) {
         sj_import_log_note(log,
-                           "%llu events are not calls (instants, counters, flows, async): "
-                           "they were left out",
-                           (unsigned long long)reader.left_out);
+                           "%s could not be imported, because only calls can (not instants, "
+                           "counters, flows or async events)",
+                           SJ_COUNTED(reader.left_out, "event"));
     }
     sj_import_log_note(log, "the format has no modules, no build ids and no date; times count "
                             "from the first call");

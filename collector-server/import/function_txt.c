@@ -8,6 +8,7 @@
  * whose exit the file does not have end with it, as unwound. */
 #include "collector-server/import/importer.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -217,21 +218,21 @@ static void add_notes(const line_reader *reader)
     sj_import_log_note(reader->log, "the format has no processes, modules or names of threads; "
                                     "values and results are not kept");
     if (reader->with_values != 0) {
-        sj_import_log_note(reader->log, "%llu entries have recorded arguments, shown as (...)",
-                           (unsigned long long)reader->with_values);
+        sj_import_log_note(reader->log, "%s had recorded arguments, shown as (...)",
+                           SJ_COUNTED(reader->with_values, "entry"));
     }
     if (reader->unwound != 0) {
         sj_import_log_note(reader->log,
-                           "%llu calls have no exit line: they end with the call around them",
-                           (unsigned long long)reader->unwound);
+                           "%s had no exit line: such calls end with the call around them",
+                           SJ_COUNTED(reader->unwound, "call"));
     }
     if (reader->estimates != 0) {
-        sj_import_log_note(reader->log, "%llu lines have estimated times, which are kept unmarked",
-                           (unsigned long long)reader->estimates);
+        sj_import_log_note(reader->log, "%s had estimated times, which are kept unmarked",
+                           SJ_COUNTED(reader->estimates, "line"));
     }
     if (reader->without_thread != 0) {
-        sj_import_log_note(reader->log, "%llu lines have no thread: they are on thread 0",
-                           (unsigned long long)reader->without_thread);
+        sj_import_log_note(reader->log, "%s had no thread and went to thread 0",
+                           SJ_COUNTED(reader->without_thread, "line"));
     }
 }
 

@@ -5,6 +5,7 @@
 #include "collector-server/import/session_store.h"
 #include "collector-server/store/database.h"
 #include "proto/base/byte_buffer.h"
+#include "proto/base/units.h"
 #include "proto/callgraph/path_histogram.h"
 #include "proto/wire/function_table.h"
 
@@ -22,7 +23,7 @@ enum {
     TAG_BYTES = 4096
 };
 
-/* A tick is one ns. The records of probes have 48 bits for them. */
+/* A tick is one ns. A probe's record has 48 bits for the ticks. */
 #define BASE_TICKS UINT64_C(1)
 #define MOST_NS (INT64_C(1) << 46)
 
@@ -119,8 +120,8 @@ static sj_status put_functions(import_writer *writer, Sojourn__Module *module,
     return SJ_OK;
 }
 
-/* Functions have no addresses. Their order in the module makes their offsets. `members` are the
- * indices of the functions of module number `number` in the log. */
+/* Functions have no addresses, so their offsets are made up from their order in the module.
+ * `members` are the indices of the functions of module number `number` in the log. */
 static sj_status put_module(import_writer *writer, uint32_t number, const uint32_t *members,
                             uint32_t count, uint32_t *next_function)
 {
@@ -379,15 +380,14 @@ static void note_losses(sj_import_log *log)
                            SJ_IMPORT_MOST_MODULES);
     }
     if (log->unmatched_exits != 0) {
-        sj_import_log_note(log, "%llu exits have no entry: they were left out",
-                           (unsigned long long)log->unmatched_exits);
+        sj_import_log_note(log, "%s had no entry and could not be imported",
+                           SJ_COUNTED(log->unmatched_exits, "exit"));
     }
     if (log->late_records != 0) {
         sj_import_log_note(
             log,
-            "%llu entries or exits have an earlier time than the one before on their "
-            "thread: they were given its time",
-            (unsigned long long)log->late_records);
+            "%s had an earlier time than the record before on the same thread, and got that time",
+            SJ_COUNTED(log->late_records, "record"));
     }
 }
 

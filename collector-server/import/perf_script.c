@@ -3,6 +3,7 @@
  * that begins with a space, then an empty line. The weight of a sample is its period, else 1. */
 #include "collector-server/import/importer.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -153,8 +154,8 @@ static sj_status read_perf(sj_source *source, sj_import_log *log)
         sj_import_log_note(log, "the samples are of several events, whose weights are added up");
     }
     if (reader.without_stack != 0) {
-        sj_import_log_note(log, "%llu samples have no stack: they were left out",
-                           (unsigned long long)reader.without_stack);
+        sj_import_log_note(log, "%s had no stack and could not be imported",
+                           SJ_COUNTED(reader.without_stack, "sample"));
     }
     sj_import_log_note(log, "the file has samples, not calls: each counts as one call of its "
                             "innermost function; threads are not kept");

@@ -6,6 +6,7 @@
 #include "collector-server/import/proto_fields.h"
 #include "collector-server/import/unpack.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 
@@ -315,12 +316,12 @@ static sj_status read_perfetto(sj_source *source, sj_import_log *log)
     sj_hash_map_deinit(&reader.names);
     free(reader.packet);
     if (reader.left_out != 0) {
-        sj_import_log_note(log, "%llu events are not calls: they were left out",
-                           (unsigned long long)reader.left_out);
+        sj_import_log_note(log, "%s could not be imported, because only calls can",
+                           SJ_COUNTED(reader.left_out, "event"));
     }
     if (reader.dropped != 0) {
-        sj_import_log_note(log, "the trace lost packets at %llu places",
-                           (unsigned long long)reader.dropped);
+        sj_import_log_note(log, "the trace lost packets at %s",
+                           SJ_COUNTED(reader.dropped, "place"));
     }
     sj_import_log_note(log, "the format has no modules; categories, arguments and flows of events "
                             "are not kept");

@@ -1,6 +1,7 @@
 /* uftrace: a data folder of `uftrace record`. A thread has a file TID.dat of records of 16 bytes:
  * the time, and a word with the type (2 bits), a flag for more data, a magic number (3 bits), the
- * depth (10 bits) and the address (48 bits). task.txt and sid-*.map say what was where.
+ * depth (10 bits) and the address (48 bits). task.txt names the
+ * threads, and sid-*.map the modules at each address.
  *
  * Design notes. Calls that longjmp left have no exits, and records may be lost. The depth of the
  * next record shows it: calls that are as deep, or deeper, have ended. */
@@ -8,6 +9,7 @@
 
 #include "collector-server/import/importer.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -204,11 +206,11 @@ static sj_status read_uftrace(const char *folder, sj_import_log *log, sj_session
     const sj_status status = trace.source != NULL ? read_all(&trace) : SJ_ENOMEM;
     memcpy(session->bytes, trace.hash, sizeof(session->bytes));
     if (trace.lost != 0) {
-        sj_import_log_note(log, "uftrace lost %llu records", (unsigned long long)trace.lost);
+        sj_import_log_note(log, "uftrace lost %s", SJ_COUNTED(trace.lost, "record"));
     }
     if (trace.left_out_events != 0) {
-        sj_import_log_note(log, "%llu events are not calls: they were left out",
-                           (unsigned long long)trace.left_out_events);
+        sj_import_log_note(log, "%s could not be imported, because only calls can",
+                           SJ_COUNTED(trace.left_out_events, "event"));
     }
     sj_import_log_note(log, "scheduling, kernel functions and libraries that were loaded later are "
                             "left out; times count from the first call");

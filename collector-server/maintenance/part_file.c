@@ -128,7 +128,7 @@ sj_status sj_part_make(const char *to, char part[SJ_PART_BYTES], sj_error *error
     snprintf(part, SJ_PART_BYTES, "%s.XXXXXX", to);
     const int file = mkstemp(part);
     if (file < 0) {
-        return sj_fail(error, SJ_EIO, "cannot make a file beside %s: %s", to, strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot create a file beside %s: %s", to, strerror(errno));
     }
     close(file);
     return SJ_OK;

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Changes when another connection writes to the source. */
+/* Reads a number that changes when another connection writes to the source. */
 #define SOURCE_VERSION_SQL "PRAGMA source.data_version"
 
 typedef struct column_rule {

@@ -1,4 +1,5 @@
-/* Copies one session from a database to another: `sojourn session export` and `import`. */
+/* Copies one session from a database to another: `sojourn session export` and
+ * `sojourn session import`. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_SESSION_COPY_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_SESSION_COPY_H
 

@@ -122,13 +122,13 @@ sj_status sj_session_join_check(const sj_copy_job *copy)
 {
     int64_t has_more = 0;
     SJ_TRY(sj_copy_number(copy, sj_session_join_has_more_sql, &has_more));
-    return has_more != 0 ? SJ_OK : sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+    return has_more != 0 ? SJ_OK : sj_fail(copy->error, SJ_EEXIST, "the session exists already");
 }
 
 static sj_status refuse(const sj_copy_job *copy, const char *why)
 {
     return sj_fail(copy->error, SJ_EUNSUPPORTED,
-                   "session %lld is there already, and its parts cannot be joined: %s",
+                   "session %lld exists already, and its parts cannot be joined: %s",
                    (long long)copy->from, why);
 }
 
@@ -351,7 +351,7 @@ sj_status sj_session_join_end(const sj_copy_job *copy)
 {
     SJ_TRY(sj_copy_run(copy, "joining", sj_session_join_merge_sql));
     if (sqlite3_total_changes64(copy->target) == copy->changes_before) {
-        return sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+        return sj_fail(copy->error, SJ_EEXIST, "the session exists already");
     }
     return sj_store_rebuild_changed(copy->target, copy->to, copy->error);
 }

@@ -27,7 +27,7 @@ int sj_disk_watch_check(sj_disk_watch *watch, uint64_t free_bytes, char *text, s
         snprintf(
             text, capacity,
             "%s: %llu MB are left on its disk, %llu MB are kept free: recordings wait on their "
-            "devices until there is room; remove sessions (sojourn session remove, --retain)",
+            "devices until space is free; remove sessions (sojourn session remove, --retain)",
             watch->path, megabytes, limit);
     } else if (state == SJ_DISK_SHORT) {
         snprintf(text, capacity,
@@ -35,7 +35,7 @@ int sj_disk_watch_check(sj_disk_watch *watch, uint64_t free_bytes, char *text, s
                  "devices; remove sessions (sojourn session remove, --retain)",
                  watch->path, megabytes, limit);
     } else {
-        snprintf(text, capacity, "%s: there is room on its disk again", watch->path);
+        snprintf(text, capacity, "%s: there is space on its disk again", watch->path);
     }
     return 1;
 }

@@ -586,12 +586,10 @@ static int serve(const server_options *options, const sigset_t *signals)
     sj_database_watch_close(database_watch);
     sj_store_close(components.store);
     if (status == SJ_OK) {
-        sj_log(
-            SJ_LOG_INFO, "ended",
-            "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu without a valid token",
-            (unsigned long long)counters.frames, (unsigned long long)counters.calls,
-            (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
-            (unsigned long long)counters.strangers);
+        sj_log(SJ_LOG_INFO, "ended", "%s, %s, %s, %llu rejected, %llu without a valid token",
+               SJ_COUNTED(counters.frames, "frame"), SJ_COUNTED(counters.calls, "call"),
+               SJ_COUNTED(counters.duplicates, "duplicate"), (unsigned long long)counters.rejected,
+               (unsigned long long)counters.strangers);
     }
     return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }

@@ -161,7 +161,7 @@ static sj_status read_moved(sj_block_files *files, const sj_moved_block *place, 
     }
     return sj_crc32c(0, files->bytes, place->size) == place->checksum
                ? SJ_OK
-               : sj_fail(error, SJ_ECORRUPT, "%s has other bytes than were moved there",
+               : sj_fail(error, SJ_ECORRUPT, "%s does not have the bytes that were moved to it",
                          files->name);
 }
 

@@ -405,7 +405,8 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
         }
     }
     if (status == SJ_EFULL) {
-        sj_fail(error, status, "no room for %s: the disk is full; free some of it", path);
+        sj_fail(error, status, "%s needs more disk space, and the disk is full; free some space",
+                path);
     }
     if (status != SJ_OK) {
         sqlite3_close(opened);

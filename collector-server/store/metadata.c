@@ -3,6 +3,7 @@
 #include "collector-server/store/enum_text.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/tags.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -329,8 +330,9 @@ sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_err
     SJ_TRY(sj_store_session(store, unhooked->session_id.data, unhooked->session_id.len, &state,
                             error));
     if (unhooked->n_function != unhooked->n_skip) {
-        return sj_fail(error, SJ_ECORRUPT, "%zu unhooked functions with %zu reasons",
-                       unhooked->n_function, unhooked->n_skip);
+        return sj_fail(error, SJ_ECORRUPT, "%s with %s",
+                       SJ_COUNTED(unhooked->n_function, "unhooked function"),
+                       SJ_COUNTED(unhooked->n_skip, "reason"));
     }
     for (size_t i = 0; i < unhooked->n_function; ++i) {
         SJ_TRY(SJ_RUN(&store->sql, refused_add, error, .session_id = state->session_id,

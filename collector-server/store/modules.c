@@ -14,6 +14,7 @@
 #include "agent/abi/plan.h"
 #include "agent/objfile/demangle.h"
 #include "collector-server/store/enum_text.h"
+#include "proto/base/units.h"
 #include "proto/wire/function_table.h"
 
 #include <stdio.h>
@@ -62,8 +63,8 @@ static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run 
     }
     return number == run->module->function_count
                ? SJ_OK
-               : sj_fail(run->error, SJ_ECORRUPT, "module %u has %u functions, not %u",
-                         run->module->module, number, run->module->function_count);
+               : sj_fail(run->error, SJ_ECORRUPT, "module %u has %s, not %u", run->module->module,
+                         SJ_COUNTED(number, "function"), run->module->function_count);
 }
 
 static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
@@ -306,7 +307,8 @@ static sj_status check_module(const module_run *run, const sj_frame_input *frame
         module->first_function == 0 || end > UINT32_MAX || module->path[0] == '\0' ||
         module->raw_bytes == 0 || module->raw_bytes > SJ_FUNCTION_TABLE_MAX_BYTES ||
         frame->payload.size == 0) {
-        return sj_fail(run->error, SJ_ECORRUPT, "module %u describes itself badly", module->module);
+        return sj_fail(run->error, SJ_ECORRUPT, "the description of module %u is invalid",
+                       module->module);
     }
     *known = false;
     for (size_t i = 0; i < run->state->module_count; ++i) {
@@ -316,8 +318,8 @@ static sj_status check_module(const module_run *run, const sj_frame_input *frame
             return other->first_function == module->first_function &&
                            other->function_count == module->function_count
                        ? SJ_OK
-                       : sj_fail(run->error, SJ_ECORRUPT, "module %u comes again as another one",
-                                 module->module);
+                       : sj_fail(run->error, SJ_ECORRUPT,
+                                 "module %u was sent again with another identity", module->module);
         }
         if (module->first_function < other->first_function + other->function_count &&
             other->first_function < end) {

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Adds up the shadows of nodes that folding merged into one. */
+/* Moves the shadow of each node to the node's new number. Adds up the shadows of merged nodes. */
 static sj_status move_shadows(sj_session_state *state, const sj_path_folding *folding)
 {
     const uint32_t count = sj_callgraph_node_count(state->graph);

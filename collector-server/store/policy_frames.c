@@ -3,6 +3,7 @@
  * already is a duplicate and changes nothing. */
 #include "collector-server/store/store_internal.h"
 
+#include "proto/base/units.h"
 #include "proto/callgraph/profile.h"
 
 #include <stdlib.h>
@@ -90,8 +91,9 @@ sj_status sj_store_apply_stack(sj_store *store, sj_frame_input *frame, sj_error 
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, stack->session_id.data, stack->session_id.len, &state, error));
     if (stack->n_function != stack->n_offset || stack->n_function != stack->n_module) {
-        return sj_fail(error, SJ_ECORRUPT, "a stack of %zu frames has %zu offsets",
-                       stack->n_function, stack->n_offset);
+        return sj_fail(error, SJ_ECORRUPT, "a stack of %s has %s",
+                       SJ_COUNTED(stack->n_function, "frame"),
+                       SJ_COUNTED(stack->n_offset, "offset"));
     }
     for (size_t i = 0; i < stack->n_function; i++) {
         const uint32_t module = stack->module[i];
@@ -118,8 +120,9 @@ sj_status sj_store_apply_filtered(sj_store *store, sj_frame_input *frame, sj_err
     SJ_TRY(sj_store_session(store, filtered->session_id.data, filtered->session_id.len, &state,
                             error));
     if (filtered->n_function != filtered->n_calls || filtered->n_function != filtered->n_ticks) {
-        return sj_fail(error, SJ_ECORRUPT, "%zu filtered functions with %zu counts",
-                       filtered->n_function, filtered->n_calls);
+        return sj_fail(error, SJ_ECORRUPT, "%s with %s",
+                       SJ_COUNTED(filtered->n_function, "filtered function"),
+                       SJ_COUNTED(filtered->n_calls, "count"));
     }
     SJ_TRY(SJ_RUN(&store->sql, filtered_frame_add, error, .session_id = state->session_id,
                   .number = filtered->filtered));

@@ -23,10 +23,9 @@ static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[1
     if (sqlite3_step(row) != SQLITE_ROW || sqlite3_column_bytes(row, 0) != 16) {
         status = sj_fail(error, SJ_ENOTFOUND, "there is no session %lld", (long long)session_id);
     } else if (sqlite3_column_int(row, 1) != 0) {
-        status =
-            sj_fail(error, SJ_EUNSUPPORTED,
-                    "session %lld has profiles: those came as aggregates, which no block holds",
-                    (long long)session_id);
+        status = sj_fail(error, SJ_EUNSUPPORTED,
+                         "session %lld has profiles, whose sums no block contains",
+                         (long long)session_id);
     } else {
         memcpy(uuid, sqlite3_column_blob(row, 0), 16);
     }

@@ -185,8 +185,8 @@ static sj_status compare_table(sj_store *store, int64_t session_id, const shadow
     if (stored != 0 || made != 0) {
         char text[200];
         snprintf(text, sizeof(text),
-                 "calls or times in %lld rows of %s do not follow from its blocks (--rebuild makes "
-                 "them anew)",
+                 "calls or times in %lld rows of %s do not follow from its blocks (--rebuild "
+                 "recomputes them)",
                  (long long)(stored > made ? stored : made), table->name);
         report(context, session_id, text);
     }

@@ -115,8 +115,8 @@ CREATE TABLE device_quotas (
     set_realtime_ns INTEGER NOT NULL
 ) STRICT;
 
--- What each device with a quota used of it on the latest day it sent something. Counting begins when
--- the quota is set.
+-- The part of its quota that each device used on the latest day on which it sent data. Counting
+-- begins when the quota is set.
 CREATE TABLE device_usage (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
@@ -391,14 +391,14 @@ CREATE TABLE processes (
     core_dumped INTEGER NOT NULL DEFAULT 0,
     -- Why the agent stopped recording the process; empty: it did not. `confined`: the agent stayed,
     -- but makes no system calls, because the process has a filter of system calls (seccomp). It
-    -- drops calls where it would wait, and does not hook modules that were loaded later. `no room
-    -- for records`: the agent recorded nothing, because a limit of the address space or of the file
-    -- size leaves no memory for records, or because the process ended at once. `left running`: the
-    -- process was still running when the recording of its program ended. `executed a program that
-    -- is not recorded`: the recorded program ended by running another one in its place; exit code
-    -- and signal are those of the other one. `records not readable`: another version of Sojourn
-    -- wrote the shared memory of the process, or it is damaged, so an unknown number of calls is
-    -- lost.
+    -- drops calls where it would wait, and does not hook modules that were loaded later. `no shared
+    -- memory for records`: the agent recorded nothing, because a limit of the address space or of
+    -- the file size leaves no memory for records, or because the process ended at once. `left
+    -- running`: the process was still running when the recording of its program ended. `executed a
+    -- program that is not recorded`: the recorded program ended by running another one in its
+    -- place; exit code and signal are those of the other one. `records not readable`: another
+    -- version of Sojourn wrote the shared memory of the process, or it is damaged, so an unknown
+    -- number of calls is lost.
     disarm_reason TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, number)
 ) STRICT;
@@ -1185,9 +1185,9 @@ SELECT h.session_id, h.rule, h.call_id, h.position, h.kind, h.value, h.note,
           AND o.rule = '' LIMIT 1) AS old_value
 FROM arguments AS h WHERE h.rule <> '';
 
--- A view: what debug data say of functions whose values are recorded by their types (`record
--- --value open_file`), and what rules with a signature do (`'open(path:str, flags:hex) -> int'`),
--- of the functions whose names their patterns match.
+-- A view: the names and types of recorded values. They come from debug data for functions whose
+-- values are recorded by their types (`record --value open_file`). They come from the rule for
+-- functions that match a rule with a signature (`'open(path:str, flags:hex) -> int'`).
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - function_id INTEGER: The function (`functions`).
@@ -1960,9 +1960,9 @@ WHERE r.monitor = 'methods' AND r.kind = 'code' AND c.type = 'array';
 -- A view: time that threads spent on and off the processor. Each row is a step of a thread. A step
 -- lies between two readings of the scheduler's counters by the recorder. The steps of a thread
 -- follow each other while the recorder reads its counters. A step without any work may take up to
--- 10 s. The kernel counts a running thread at its timer ticks, so work of the last 4 ms (at 250 Hz)
--- may be in the next step. Threads have steps from their first recorded call on. Flight dumps have
--- no steps; nor have recordings by one thread of the program itself.
+-- 10 s. The kernel counts a running thread at its timer ticks. So work of the last 4 ms (at 250 Hz)
+-- may be in the next step. Threads have steps from their first recorded call on. Flight dumps, and
+-- recordings by a thread of the program itself, have no steps.
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - process_number INTEGER: The process (`processes.number`).

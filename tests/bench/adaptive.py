@@ -8,7 +8,7 @@ ones, and two clocks, all by turns; medians over the samples, and between which 
 rounds' ratios lie. The collector is elsewhere, as in app_cost.py.
 
 With --errors, instead, eight programs in both modes by turns, in one world (addresses and seeds are fixed):
-edges whose counts differ, which must be none but for what the program itself does otherwise each time; and,
+edges whose counts differ, which must be none except those of what the program itself does otherwise each time; and,
 of the functions that take 1 % of the time or more themselves in the exact recording, how far the time of
 their calls lies from there: median and worst. "net of the clock": what a timed call contains of the clock's
 cost, the least time that any call took in the exact recording, is taken off the exact times first, as

@@ -11,8 +11,8 @@ hits both. The figure is the median of these ratios, with the interval that cont
 with at least 90 % (from order statistics: nothing is assumed about the noise), and the ratio of the
 fastest runs beside it.
 
-Start-up (loading the agent, hooking every function) is paid once and is no part of the budget: it is
-measured by the same program with nothing to do, and told. `slowdown` is what is left without it. A
+Start-up (loading the agent, hooking every function) is paid once and is not part of the budget: it is
+measured by the same program with nothing to do, and printed. `slowdown` does not include it. A
 row holds when the median is at most the budget and one percentage point.
 """
 import argparse

@@ -109,7 +109,7 @@ function intervals(page, keys) {
 
 const p95 = (times) => [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.95)];
 
-// The same page, still and moving, in turn; and the CPU time of its main thread for a frame.
+// Measures one page, still and moving, in turn; and the CPU time of its main thread for a frame.
 async function frames(page) {
     await page.getByRole("group", { name: "Timeline" }).focus();
     const session = await page.context().newCDPSession(page);

@@ -1,4 +1,4 @@
-// The same calls, asked of Sojourn and of DuckDB in one run, one core each.
+// Asks Sojourn and DuckDB about the same calls in one run, with one core each.
 //
 //   node tests/bench/duckdb.mjs BUILD_FOLDER DATABASE [ROUNDS]
 //

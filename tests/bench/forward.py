@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures what forwarding to ClickHouse costs, takes and gives: the collector's CPU for it, rows and bytes of a
-session, rows a second, room on disk, and questions over many sessions on two shards.
+session, rows a second, disk space, and questions over many sessions on two shards.
 
 forward.py BUILD_FOLDER collector: what of the collector's CPU forwarding takes, of sessions that come one by one.
 forward.py BUILD_FOLDER fleet [SECONDS] [ROUNDS]: what it takes of it when 1,000 devices send 10 blocks a second each, whose

@@ -13,7 +13,7 @@ adaptive), of which "counted" is the share of records without a clock.
 CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
 the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
 used to plan, drain, encode, store durably and rebuild; for uftrace it adds `uftrace record` itself,
-whose file nobody has read yet.
+but no reading of its file.
 
 "app ns/call" is with recorder and collector on the same machine: on two cores they need more than the one
 that the program leaves, so that it waits for them and comes back to cold caches. app_cost.py measures

@@ -5,7 +5,7 @@ path costs in the file.
   tests/bench/quantiles.py BUILD_FOLDER DATABASE [--most-calls N]
 
 The quantiles 0.5, 0.9, 0.95 and 0.99 of every function of the first session with 100 to N calls are
-computed from its calls (rank (count - 1) * q, as the histogram's) and compared, but for 1 ns, which
+computed from its calls (rank (count - 1) * q, as the histogram's) and compared, except for 1 ns, which
 the times of calls are rounded to. Bytes of a call path:
 the pages of call_paths and of its indexes, and apart from that what histogram and state take.
 """

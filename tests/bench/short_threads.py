@@ -4,8 +4,8 @@
   tests/bench/short_threads.py B [--threads 100000] [--rounds 3] [--pace 20000]
 
 The sample short_threads runs alone and recorded at default settings, by turns: as fast as it can,
-and, if the machine lets it, PACE a second. Told are medians: threads a second, the calls that are
-lost (waits for room are no loss), CPU of the recorder a thread, how long threads waited for room in
+and, if the machine lets it, PACE a second. It prints medians: threads a second, the calls that are
+lost (waits for space are not a loss), CPU of the recorder a thread, how long threads waited for space in
 all, and how long the whole command took. Sums must be exact.
 """
 import argparse

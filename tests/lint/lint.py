@@ -475,7 +475,7 @@ def check_plain(_build):
     """Checks comments, documents and messages of the rewritten components, and subjects of new commits."""
     base = base_of_changes()
     subjects = git("log", "--no-merges", "--format=%s", f"{base}..HEAD") if base else []
-    fail(plain.subject_problems(subjects) + (plain.problems_below(plain.REWRITTEN) if plain.REWRITTEN else []))
+    fail(plain.subject_problems(subjects) + plain.problems_below(["."]))
 
 
 # Entry points for threads that may hold any lock of the C library, or whose locks lost their owner in a fork.

@@ -2,7 +2,7 @@
 """Checks that comments and messages are plain English. plain.py PATH... lists what it finds below each path.
 
 It finds comments that begin without a subject, words that the project does not use, sentences of more than
-25 words in headers and messages, and names of files and symbols that no longer exist.
+25 words in headers and messages, and names of files, symbols, members and parameters that no longer exist.
 """
 import functools
 import os
@@ -12,22 +12,8 @@ import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
-# The components whose sentences were rewritten. lint.plain checks these.
-REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain",
-             "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm", "agent/inproc/link",
-             "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder",
-             "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/man", "agent/modes", "agent/objfile",
-             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",
-             "agent/session", "agent/uplink", "agent/zombies", "collector-server/cli", "collector-server/edge",
-             "collector-server/export", "collector-server/import", "collector-server/fleet", "collector-server/forward", "collector-server/http",
-             "collector-server/ingest", "collector-server/maintenance", "collector-server/man", "collector-server/query",
-             "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
-             "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain", "tests/agent/inproc",
-             "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/link",
-             "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy", "tests/agent/recording",
-             "tests/agent/runtimes", "tests/agent/uplink", "tests/collector-server", "tests/docs", "tests/fuzz",
-             "tests/lint", "tests/samples", "tests/support", "tests/system", "tests/system/zombies", "tests/web",
-             "web-static")
+# Records of former measurements, with the words of their time.
+HISTORY = "tests/bench/history/"
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 MANUAL = (".1", ".7", ".8")
 ENDINGS = (*C_LIKE, *MANUAL, ".py", ".sh", ".sql", ".cmake", ".md")
@@ -39,6 +25,9 @@ UNUSED = re.compile(r"\b(likewise|somebody|nobody|whoever|custod(?:y|ian|ies)|do
                     r"|(?<!there )(?<!There )(?:is|are|was|were) no(?! longer| more|t))\b")
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 NAMED_FILE = re.compile(r"(?<![\w/.*-])[\w./-]*\w\.(?:c|h|S|py|tsx?|sql|mjs)\b(?![\w(*])")
+# A name with capital letters stands for many files: NNNN_x.sql, FILE.h.
+ANY_FILE = re.compile(r"(\w*_)?(x|x_test|x_table|a|b|foo)\.\w+|\w*[A-Z]+(_\w+)?\.\w+")
+NAMED_MEMBER = re.compile(r"`([a-z_][a-z0-9_]{2,})(?:\(\))?`")
 NAMED_SYMBOL = re.compile(r"\bsj_[a-z0-9_]*[a-z0-9]\b(?![*_])")
 
 
@@ -46,7 +35,7 @@ def listed(paths):
     done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *paths], cwd=ROOT,
                           capture_output=True, text=True, check=True)
     return [name for name in done.stdout.splitlines()
-            if name.endswith(ENDINGS) and os.path.exists(os.path.join(ROOT, name))]
+            if name.endswith(ENDINGS) and not name.startswith(HISTORY) and os.path.exists(os.path.join(ROOT, name))]
 
 
 @functools.lru_cache(maxsize=None)
@@ -186,7 +175,7 @@ def stale(comment):
     files, symbols = known()
     for found in NAMED_FILE.finditer(comment):
         base = os.path.basename(found[0])
-        if "*" not in base and base not in files and not re.fullmatch(r"(\w+_)?(x|x_test|x_table|a|b|foo|NAME)\.\w+", base) \
+        if "*" not in base and base not in files and not ANY_FILE.fullmatch(base) \
                 and "/usr/" not in found[0] and "<" not in comment[max(0, found.start() - 1):found.start()]:
             yield f"names the file {found[0]}, which does not exist"
     for found in NAMED_SYMBOL.finditer(comment):
@@ -194,8 +183,31 @@ def stale(comment):
             yield f"names {found[0]}, which does not exist"
 
 
+@functools.lru_cache(maxsize=None)
+def words_of_component(folder):
+    """Returns the words in the code of the files of a folder and of its folders for machines."""
+    names = [name for name in listed([folder]) if os.path.dirname(name).split("/arch/")[0] == folder]
+    return {word for name in names for word in re.findall(r"\w+", split(name)[1])}
+
+
+def gone_names(name):
+    """Yields (line, problem) for names in backquotes in a header's comments: members, parameters and functions.
+
+    Each must be a word in the code of the header's component or of the headers that it includes.
+    """
+    words = words_of_component(os.path.dirname(name).split("/arch/")[0])
+    for included in re.findall(r'#include "([^"]+\.h)"', read(name)):
+        if os.path.exists(os.path.join(ROOT, included)):
+            words = words | set(re.findall(r"\w+", split(included)[1]))
+    for line, comment in split(name)[0]:
+        yield from ((line, f"names `{found[1]}`, which its component does not have")
+                    for found in NAMED_MEMBER.finditer(comment) if found[1] not in words)
+
+
 def check_file(name):
     comments, code = split(name)
+    if name.endswith(".h"):
+        yield from (f"{name}:{line}: {problem}" for line, problem in gone_names(name))
     for line, comment in comments:
         short = " ".join(comment.split())[:70]
         problems = list(wording(comment)) + list(stale(comment))

@@ -89,6 +89,28 @@ def test_stale_names():
     assert not list(plain.stale("see lint.py and sj_cursor_init")), list(plain.stale("see lint.py and sj_cursor_init"))
 
 
+def test_gone_names():
+    header = "proto/base/cursor.h"
+    assert not list(plain.gone_names(header))
+    real = plain.split
+    plain.split = lambda name: ([(7, "Sets `remaining` and `was_never_here` of sj_cursor.")], real(name)[1])
+    try:
+        found = list(plain.gone_names(header))
+    finally:
+        plain.split = real
+    assert (7, "names `was_never_here`, which its component does not have") in found, found
+
+
+def test_any_file():
+    for name in ("migrations/NNNN_what.sql", "FILE.h", "versionN.sql", "cmd_x.c"):
+        assert not list(plain.stale("see " + name)), name
+    assert list(plain.stale("see nowhere.sql"))
+
+
+def test_history_is_not_read():
+    assert plain.listed(["tests/bench"]) and not any("history" in name for name in plain.listed(["tests/bench"]))
+
+
 def test_subjects():
     good = ["assembler: drop unmatched values before the fast path", "docs, tests: write one home"]
     assert not plain.subject_problems(good), plain.subject_problems(good)

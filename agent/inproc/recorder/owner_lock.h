@@ -1,5 +1,5 @@
-/* A lock that its owner cannot wait for: a signal handler that interrupts the owner gets an error.
- * Zeroed means free. Async-signal-safe. */
+/* A lock that knows its owner. Threads wait for each other. A signal handler that interrupts the
+ * owner gets an error instead of waiting for ever. Zeroed means free. Async-signal-safe. */
 #ifndef SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
 #define SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
 

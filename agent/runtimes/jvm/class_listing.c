@@ -40,6 +40,6 @@ sj_status sj_class_listing_read(sj_slice bytes, sj_class_file *file, sj_error *e
     }
     return reader.bad || file->name.size == 0
                ? sj_fail(error, SJ_ECORRUPT,
-                         "a JVM tells of a class without name, or not all of it")
+                         "a JVM reported a class without a name, or only a part of it")
                : SJ_OK;
 }

@@ -1,4 +1,4 @@
--- What the dashboard asks a cluster, in ClickHouse's SQL.
+-- Questions of the dashboard to a cluster, in ClickHouse's SQL.
 
 -- name: heat_of_cluster
 -- engine: cluster

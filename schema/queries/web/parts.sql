@@ -1,4 +1,4 @@
--- What several panels of the dashboard say about the selection (selection.ts) and about estimates (estimates.ts).
+-- Conditions and columns that several panels share, for the selection (selection.ts) and for estimates (estimates.ts).
 
 -- part: picked
 -- bind: from optional, to optional, threads optional_text, mark optional_text

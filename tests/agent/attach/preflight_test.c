@@ -161,7 +161,7 @@ static void test_processes_with_another_tracer_are_refused(void **state)
     facts.process.tracer = 88;
     facts.process.state = 't';
     strcpy(facts.tracer_name, "gdb");
-    refused(&facts, SJ_EEXIST, "process 88 (gdb)", "let that leave it first");
+    refused(&facts, SJ_EEXIST, "process 88 (gdb)", "which must detach first");
     strcpy(facts.tracer_name, "sojourn");
     refused(&facts, SJ_EEXIST, "recorded already, by process 88", "sojourn detach 4711");
 }

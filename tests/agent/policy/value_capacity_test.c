@@ -54,10 +54,9 @@ static void the_ninth_value_of_a_method_is_refused(void **state)
     say("Npc:Hit", MANAGED, said);
     assert_string_equal(said, "");
     say("Npc:Hit", MANAGED + 1, said);
-    assert_string_equal(
-        said,
-        "rule 'r' will not record the result of Npc:Hit: 8 values of a function are recorded at"
-        " most, and those of other rules come first; leave some of them out\n");
+    assert_string_equal(said, "rule 'r' will not record the result of Npc:Hit: at most 8 values of "
+                              "a function are recorded,"
+                              " and other rules come first; leave some values out\n");
 }
 
 static void missing_parameters_do_not_count_as_values(void **state)

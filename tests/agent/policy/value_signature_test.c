@@ -128,7 +128,7 @@ static void test_texts_have_a_limit_and_a_length(void **state)
         {"(a:bytes[b], b:double)", "\"b\" is not a parameter that can be a length"},
         {"(a:str[4097])", "1 to 4096 bytes can be recorded, not \"4097])\""},
         {"(a:str[64)", "\"]\" is needed before \")\""},
-        {"(a:int) -> bytes[a]", "the length of a result is not known when it is there"}};
+        {"(a:int) -> bytes[a]", "the length of a result is not known at the exit"}};
     char found[SJ_ERROR_TEXT_BYTES];
     (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

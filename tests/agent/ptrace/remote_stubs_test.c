@@ -49,7 +49,7 @@ static void test_original_return_addresses_are_restored(void **state)
     copy[FIRST_DISPATCHED] = copy[SECOND_DISPATCHED] = copy[WORDS - 1] = THUNK;
     slots[first_word + FIRST_DISPATCHED].return_address = 0x1111;
     slots[first_word + SECOND_DISPATCHED].return_address = 0x2222;
-    slots[first_word + 1].return_address = 0x3333; /* of a call that has ended */
+    slots[first_word + 1].return_address = 0x3333; /* the call has ended */
     /* The copy need not begin at a whole word. */
     sj_remote_stubs_put_back(&stubs, &self, low + 4, (uint8_t *)copy + 4, sizeof(copy) - 4);
     for (uint64_t i = 0; i < WORDS; i++) {

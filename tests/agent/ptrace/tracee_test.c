@@ -82,7 +82,7 @@ static void a_wait_continues_after_a_stop(void **state)
     assert_true(result == EXIT_READY || !sj_waits_are_repeatable());
 }
 
-/* The signal arrives when the thread has been told to wait again, before it runs. */
+/* The signal arrives after the thread was set to wait again, before it runs. */
 static void a_signal_ends_a_wait(void **state)
 {
     (void)state;

@@ -155,7 +155,7 @@ def test(sojourn, arguments):
                         "backup": [sojourn.path("copy.db"), database],
                         "restore": [database, sojourn.path("restored.db")],
                         "salvage": [database, sojourn.path("salvaged.db")],
-                        "coverage": [database], "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
+                        "coverage": [database], "verify": ["--check-only", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
                         "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)

@@ -33,7 +33,7 @@ def commands_over_sessions(sojourn):
     for works, go_s, command in ((1, 0.3, ["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database]),
                                  (2, 0.004, ["report", "--all", "--from", "0s", "--to", "30s", database]),
                                  (1, 0.004, ["functions", compiler]),
-                                 (1, 0.004, ["verify", "--look", database]),
+                                 (1, 0.004, ["verify", "--check-only", database]),
                                  (2, 0.004, ["verify", "--rebuild", "all", database]),
                                  (1, 0.001, ["session", "export", "last", copy, "-d", longer]),
                                  (1, 0.004, ["session", "import", copy, "-d", others]),

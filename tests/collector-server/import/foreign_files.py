@@ -120,7 +120,7 @@ def test_perf(sojourn, database):
     values = [(row["name"], int(row["calls"]), int(row["self_ns"]), int(row["total_ns"])) for row in rows]
     check(values == [("main", 0, 0, 250500), ("leaf", 1, 250000, 250000), ("operator+(int)", 1, 500, 500)], f"{values}")
     notes = asked(sojourn, database, f"SELECT note FROM annotations WHERE session_id = {done['session_id']}")
-    check(any("1 samples have no stack" in row["note"] for row in notes), f"{notes}")
+    check(any("1 sample had no stack" in row["note"] for row in notes), f"{notes}")
     refused(sojourn, database, 1, "byte 12: the line of a sample has no time", "--format", "perf-script",
             sojourn.path("bad.txt"))
 

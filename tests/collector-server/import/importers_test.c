@@ -377,7 +377,7 @@ static void both_kinds_of_events_nest_in_each_other(void **state)
     expect_rows(database, short_sql, "a|0|0|4500\nb|1|500|3500\nc|2|1500|2500\n");
     expect_rows(database, "SELECT name, tid FROM threads", "w|2\n");
     expect_rows(database,
-                "SELECT count(*) FROM annotations WHERE note LIKE '1 events are not calls%'",
+                "SELECT count(*) FROM annotations WHERE note LIKE '1 event could not be imported%'",
                 "1\n");
     sqlite3_close(database);
 }
@@ -392,8 +392,8 @@ static void unmatched_exits_and_early_times_are_counted(void **state)
         &sums);
     expect_rows(database, short_sql, "a|0|0|4000\nb|1|0|4000\n");
     expect_rows(database,
-                "SELECT count(*) FROM annotations WHERE note LIKE '1 exits have no entry%' OR "
-                "note LIKE '1 entries or exits have an earlier time%'",
+                "SELECT count(*) FROM annotations WHERE note LIKE '1 exit had no entry%' OR "
+                "note LIKE '1 record had an earlier time%'",
                 "2\n");
     sqlite3_close(database);
 }

@@ -72,7 +72,7 @@ def test(sojourn, arguments):
         check(stored(database) == 2, "a session was stored on a full disk")
         check("full" in said, f"the recorder says nothing: {said}")
         os.unlink(filler)
-        server.wait_for("there is room on its disk again")
+        server.wait_for("there is space on its disk again")
         sojourn.run(["flush"], capture_output=True, timeout=PATIENCE_S)
         server.stop()
         arrived(sojourn, database, 3)

@@ -67,7 +67,7 @@ def import_all(sojourn, source, target):
     for code in (0, 1):
         done = subprocess.run([sojourn.program, "session", "--database", target, "import", source],
                               env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
-        check(code == 0 and done.returncode == 0 or code == 1 and "there already" in done.stdout + done.stderr,
+        check(code == 0 and done.returncode == 0 or code == 1 and "exists already" in done.stdout + done.stderr,
               f"import: {done.returncode} {done.stdout} {done.stderr}")
     check_accounts(sojourn, target)
 

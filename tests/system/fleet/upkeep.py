@@ -332,7 +332,7 @@ def rotten(sojourn, sample):
         check((f"block {block} of session 1" in told) == (expected == 1), f"verify says: {told}")
         return told
 
-    for options in (["--look"], []):
+    for options in (["--check-only"], []):
         look(options, 1)
         done = run(sojourn, asked)
         check(json_rows(done.stdout)[0]["n"] == whole[0][0]["n"] - calls, "the rest is not read")

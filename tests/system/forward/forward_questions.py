@@ -103,7 +103,7 @@ def questions_agree(sojourn, node, lab, words):
                 parameters = parameters_of(name, values)
                 here = answers(sojourn, "--query", name, "--session", str(session), *parameters, lab.database)
                 there = answers(sojourn, *ask, name, *parameters,
-                                says=f"answered by ClickHouse {node.version} at {node.url}: 3 sessions of 1 labs")
+                                says=f"answered by ClickHouse {node.version} at {node.url}: 3 sessions of 1 lab")
                 check(same_rows(name, here, there), f"{name} {values} of session {session}: {here} here, {there} in the cluster")
                 answered += len(here) > 0
                 check(here or session == 3 or name in MAY_BE_EMPTY or values is not ASKED.get(name), f"{name} has no answer")

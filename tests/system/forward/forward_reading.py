@@ -48,7 +48,7 @@ def a_fetched_copy_gives_the_same_answers(sojourn, node, labs, words):
     check(done.returncode == 0 and "sound" in done.stdout, f"verify: {done.stdout}")
     done = sojourn.run(["verify", "--rebuild", "all", copy], capture_output=True, text=True)
     check(len(json_of(sojourn, "report", "--session", sets[0], "--all", copy)) > 0, "rebuilding took the sums away")
-    labs[0].forward(*words, "-o", copy, "fetch", node.url, code=1, says="is there already")
+    labs[0].forward(*words, "-o", copy, "fetch", node.url, code=1, says="exists already")
     few = sojourn.path("few.db")
     labs[0].forward(*words, "-o", few, "fetch", node.url, sets[0][:20], sets[0], says="1 session, sums only")
     check(len(sojourn.sql(few, "SELECT 1 FROM sessions")) == 1, "a session that was not asked for")

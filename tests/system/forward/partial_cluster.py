@@ -21,7 +21,7 @@ from lab_testing import COMPARED, EXACT, Lab, answers, check_equal, ends_of, rou
 from served_pages import Pages
 from sojourn_testing import check, json_rows, main, wait_for
 
-PARTIAL = "INCOMPLETE: 1 of 2 shards do not answer"
+PARTIAL = "INCOMPLETE: no answer from 1 of 2 shards"
 LEAST = 3  # sessions that each shard has
 MOST = 40  # the recordings that the test makes at most to get there
 

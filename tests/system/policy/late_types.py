@@ -86,7 +86,7 @@ def test_numbered(sojourn, program, before):
         goes_on(target, 0, "calls before there are types")
         for _ in range(2):
             answer = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", policies[1])["not_applied"])
-            check("'late_[mt]*': values of 1 functions are recorded by number or signature so far: record again" in answer, answer)
+            check("'late_[mt]*': values of 1 function are recorded by number or signature so far: record again" in answer, answer)
             goes_on(target, 0, "calls with the values that they had")
         check(target.finish()[0] == 0, "it did not end well")
     finally:
@@ -110,7 +110,7 @@ def test_named(sojourn, program):
                      write_policy(sojourn, "named", rules[:1]), "--", program], env=sojourn.environment).ready()
     try:
         said = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", write_policy(sojourn, "sixth", rules))["not_applied"])
-        check("'sixth': values of 1 functions are recorded by debug data so far: record again" in said, said)
+        check("'sixth': values of 1 function are recorded by debug data so far: record again" in said, said)
         goes_on(target, 0, "calls with the values that they had")
         check(target.finish()[0] == 0, "it did not end well")
     finally:
@@ -118,7 +118,7 @@ def test_named(sojourn, program):
     check_typed(typed_calls(sojourn, sojourn.path("named.db"), "late_typed"))
 
 
-CROWDED = "'late_t*': 1 functions have as many values"
+CROWDED = "'late_t*': other rules use the space for values of 1 function"
 
 
 def test_crowded(sojourn, program):
@@ -152,7 +152,7 @@ def test_untyped(sojourn):
         pid = children(target.pid)[0]
         for rules, is_told in (([{"function": "late_typed"}], True), ([], False)):
             answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "bare", rules))
-            said = re.search("late_typed: no debug data about 1 of 1 functions.*give a signature", "\n".join(answer["not_applied"]))
+            said = re.search("late_typed: no debug data about 1 of 1 function.*give a signature", "\n".join(answer["not_applied"]))
             check((said is not None) == is_told, f"{rules}: {answer}")
             goes_on(target, 0, "calls by themselves")
         check(target.finish()[0] == 0, "it did not end well")

@@ -261,7 +261,7 @@ def test_mistakes(sojourn):
         ({**NUMBER, "change": {"write": "a", "set": 1}}, "either \"set\""),
         ({**NUMBER, "change": {"between": ["a"], "set": 1}}, "a list of two marks"),
         ({"function": "f", "errno": True, "as": "int"}, "both \"function\" and \"as\""),
-        ({"function": "f", "signature": "(a:int)", "when": [argument(2, "==", 1, "int")]}, "no value of the signature"),
+        ({"function": "f", "signature": "(a:int)", "when": [argument(2, "==", 1, "int")]}, "is not about a value of the signature"),
     ]:
         with open(sojourn.path("wrong.json"), "w", encoding="utf-8") as file:
             json.dump({"policy": 1, "values": [rule]}, file)

@@ -94,4 +94,4 @@ grep -q '"folded_calls": 21' summary.json || fail "not in $(cat summary.json)"
 grep -q "note: .* the 7 rarest, with 21 calls, were folded" err.txt || fail "not reported: $(cat err.txt)"
 "$sojourn" sessions run.db | grep -q '21' || fail "sessions does not count the folded calls"
 "$sojourn" check --baseline 1 2 run.db >out.txt 2>err.txt
-grep -q "note: .* of what is checked are on rare call paths" err.txt || fail "check: $(cat err.txt)"
+grep -q "note: .* of the checked sessions are on rare call paths" err.txt || fail "check: $(cat err.txt)"

@@ -163,7 +163,7 @@ def impossible_changes_are_reported(sojourn):
     check(done.returncode == 0 and 'nothing matched ["Ruled.nowhere"]' in done.stderr, f"a method that is not there: {done}")
     done, _, _ = record(sojourn, command, "memory.db",
                         write_policy(sojourn, [{"function": "Ruled.add", "memory": True}]))
-    check("not of 1 methods of Mono and Java" in done.stderr, f"memory of a Java method: {done}")
+    check("not of 1 method of Mono and Java" in done.stderr, f"memory of a Java method: {done}")
     rule = {**RULES[0], "change": {"set": 1, "errno": 5}}
     done, _, _ = record(sojourn, command, "errno.db", write_policy(sojourn, [rule]))
     check(done.stdout.splitlines() == PLAIN and "errno is not set for methods of Mono and Java" in done.stderr,

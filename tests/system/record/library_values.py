@@ -145,7 +145,7 @@ def test_types(sojourn):
         os.unlink(library + ".debug")
         done, values = typed_values(sojourn, caller, "--value", "!scaled", "--value", "!apart(number:int) -> int")
         check({name for name, _ in values} == {"apart"}, f"{values}")
-        check("--value !scaled: no debug data about 1 of 1 functions" in done.stderr, f"{done.stderr}")
+        check("--value !scaled: no debug data about 1 of 1 function" in done.stderr, f"{done.stderr}")
 
 
 def check_callers(sojourn, caller):
@@ -204,7 +204,7 @@ def test_values_beyond_the_capacity_are_counted(sojourn, files):
     reported."""
     done = sojourn.run(["record", "-q", "-o", sojourn.path("room.db"), "--library-calls", "--prototypes", "libc", "--value", "!read",
                         "--cpu-time", "!read", "--", "cat", files[0]], capture_output=True, text=True)
-    check(done.returncode == 0 and "found no room for the values at their exits" in done.stderr, f"room: {done}")
+    check(done.returncode == 0 and "whose values are read at exits" in done.stderr, f"room: {done}")
 
 
 def test_errors(sojourn, files):

@@ -61,7 +61,7 @@ def check_crowded(sojourn, program):
     options = [part for kind in KINDS for part in ("--value", f"Costs:Wait*(1:{kind})")]
     for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
         done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)
-        check(done.returncode == 0 and ("1 functions have as many values" in done.stderr) == is_crowded,
+        check(done.returncode == 0 and ("other rules use the space for values of 1 function" in done.stderr) == is_crowded,
               f"{more}: {done.stderr}")
 
 

@@ -155,7 +155,7 @@ def dispatch_given_back(sojourn, program):
     recorder.wait()
     done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
     check(done.returncode == 0 and "is left" in done.stdout, f"detach: {done}")
-    kept = re.search(r"(\d+) stubs of messages stay", done.stdout)
+    kept = re.search(r"keeps (\d+) stubs? for messages", done.stdout)
     check(kept is not None and int(kept.group(1)) > 20, f"kept stubs are counted: {done}")
     left = dispatcher_slots(pid)
     check(left.keys() == slots.keys(), f"other references: {left.keys() ^ slots.keys()}")

@@ -230,7 +230,7 @@ def test_damaged(sojourn, compilers):
                     file.write(data)
                 said, found = typed(sojourn, program)
                 reason = "beyond what is read of one" if name == "rows" else ".dwp) is damaged"
-                check(not found and reason in said and "no debug data about 1 of 1 functions" in said,
+                check(not found and reason in said and "no debug data about 1 of 1 function" in said,
                       f"{compiler} {tool} {name}: {found}, {said}")
 
 

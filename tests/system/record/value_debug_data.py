@@ -44,7 +44,7 @@ def test_forms(sojourn, compilers):
     subprocess.run(["gcc", "-g", "-O1", "-w", other, "-o", sojourn.path("other")], check=True)
     subprocess.run(["objcopy", "--only-keep-debug", sojourn.path("other"), debug], check=True)
     done, found, _ = record(sojourn, program, ["open_file"])
-    check(not found and "no debug data about 1 of 1 functions" in done.stderr,
+    check(not found and "no debug data about 1 of 1 function" in done.stderr,
           f"debug data of another build: {found}, {done.stderr}")
     done, found, _ = record(sojourn, program, ["open_file(path:str, flags:int, share:double) -> int"])
     check([row[3] for row in sorted(found)] and {row[3] for row in found} == {row[3] for row in EXPECTED},
@@ -89,7 +89,7 @@ def test_split(sojourn, compilers):
                     with open(dwo, "wb") as file:
                         file.write(content)
                 done, found, _ = record(sojourn, program, ["open_file"])
-                check(not found and "no debug data about 1 of 1 functions" in done.stderr,
+                check(not found and "no debug data about 1 of 1 function" in done.stderr,
                       f"{compiler} {options}, {'another file' if content else content}: {found}, {done.stderr}")
                 if content is None:
                     with open(dwo, "wb") as file:

@@ -7,7 +7,7 @@
  * x7 where a system call begins.
  *
  * A thread that was inside a system call is on the call's instruction again: the kernel has rewound
- * it before the stop. So it makes the call anew. A wait for a period begins again with the whole
+ * it before the stop. So it makes the call again. A wait for a period begins again with the whole
  * period, because rt_sigreturn forgets how much of it has passed.
  *
  * x18, the frame pointer and TPIDR_EL0 keep their values during the call. */
@@ -41,7 +41,8 @@ enum {
 
 #define VECTOR_MAGIC UINT32_C(0x46508001)
 #define WIDE_MAGIC UINT32_C(0x53564501)
-/* Branch type and single step: neither is to hold at the function's first instruction. */
+/* The bits of the branch type and of a single step. They are cleared, because they would apply to
+ * the function's first instruction. */
 #define STATE_BITS_CLEARED ((UINT64_C(3) << 10) | (UINT64_C(1) << 21))
 
 typedef struct record_head {
@@ -56,7 +57,7 @@ typedef struct vector_record {
     uint64_t registers[2 * VECTOR_REGISTERS];
 } vector_record;
 
-/* The kernel's struct user_sve_header, which begins what ptrace reads. */
+/* The kernel's struct user_sve_header: the first bytes that ptrace returns. */
 typedef struct wide_head {
     uint32_t size;
     uint32_t max_size;
@@ -144,7 +145,8 @@ static sj_status add_wide(pid_t tid, thread_context *before, size_t *at)
     }
     const wide_record record = {.head = {WIDE_MAGIC, (uint32_t)bytes},
                                 .vector_bytes = head.vector_bytes};
-    /* Status and control end what ptrace reads, and are in the other record. */
+    /* The status and control registers, the last bytes that ptrace returns, are not copied: the
+     * vector record has them. */
     memcpy(before->frame->records + *at, &record, sizeof(record));
     memcpy(before->frame->records + *at + sizeof(record),
            (const uint8_t *)before->wide.iov_base + sizeof(head),

@@ -57,7 +57,7 @@ static void test_a_restorer_is_found_by_its_code(void **state)
     assert_int_equal(sj_restorer_find_in(&self, low, low + 8), 0);
 }
 
-/* What a handler finds on its own stack. */
+/* The frame that a handler finds on its own stack. */
 static struct {
     uint64_t context;
     uint64_t found;
