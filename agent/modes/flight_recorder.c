@@ -37,7 +37,7 @@ struct sj_flight_recorder {
     kept_block *oldest;
     kept_block **end;
     uint64_t bytes;
-    uint64_t last_number; /* of the files */
+    uint64_t last_number; /* The newest file has this number. */
     bool pending;
     uint64_t dump_ticks;
     char cause[160];

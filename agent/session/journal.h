@@ -84,8 +84,8 @@ SJ_MUST_CHECK sj_status sj_journal_create(const char *runtime_directory,
                                           sj_error *error);
 
 /* Opens the journal of a session whose recorder was killed. Returns SJ_ENOTFOUND if the session has
- * no journal or its recorder was killed while it made the journal, SJ_ECORRUPT if it is damaged, or
- * SJ_EVERSION if another version wrote it. */
+ * no journal, or if the recorder was killed while it made the journal. Returns SJ_ECORRUPT if the
+ * journal is damaged, or SJ_EVERSION if another version wrote it. */
 SJ_MUST_CHECK sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal,
                                         sj_error *error);
 

@@ -63,7 +63,8 @@ static sj_status listen_locally(sj_endpoint *endpoint, const char *url, const ch
         return sj_fail(error, SJ_EINVAL, "%s: the path has 1 to %zu bytes", url,
                        sizeof(address.sun_path) - 2);
     }
-    memcpy(address.sun_path + 1, name, length); /* of an abstract address */
+    memcpy(address.sun_path + 1, name,
+           length); /* after the null byte that makes the address abstract */
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
     endpoint->descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const bool is_bound =

@@ -25,7 +25,7 @@ typedef struct sj_endpoint {
     int descriptor; /* listening, non-blocking; -1: none */
     bool is_tls;
     bool is_ipc;
-    sj_socket_file file; /* of an ipc:// address */
+    sj_socket_file file; /* if is_ipc */
 } sj_endpoint;
 
 /* True if `url` begins with tcp://, tls+tcp://, ipc:// or abstract://. */

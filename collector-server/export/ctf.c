@@ -242,9 +242,9 @@ static sj_status put_recorded(trace_writer *writer, const sj_call_event *event)
 static uint8_t number_of_ending(const char *ending)
 {
     static const char *const endings[] = {"returned", "unwound", "open", "truncated"};
-    for (uint8_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
         if (strcmp(endings[i], ending) == 0) {
-            return i;
+            return (uint8_t)i;
         }
     }
     return 0;

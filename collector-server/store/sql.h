@@ -74,7 +74,7 @@ int sj_sql_scan_text(sqlite3 *database, const char *sql, sj_sql_binds binds,
 typedef sj_status sj_sql_row_reader(void *context, sqlite3_stmt *row);
 
 /* Does what sj_sql_each does with a statement that is prepared and whose parameters are bound. Then
- * resets the statement. */
+ * resets the statement. Returns the errors of sj_sql_each. */
 SJ_MUST_CHECK sj_status sj_sql_each_row(sqlite3_stmt *statement, sj_sql_row_reader *read_row,
                                         void *context, sj_error *error);
 

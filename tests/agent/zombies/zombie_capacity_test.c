@@ -49,7 +49,6 @@ static void the_policy_overrides_the_chosen_capacity(void **state)
     assert_int_equal(got.memory_kib, 1024);
 }
 
-/* The same memory has fewer blocks of larger pages. */
 static void larger_pages_need_more_memory(void **state)
 {
     (void)state;
