@@ -1,13 +1,18 @@
 /* Design notes
  *
- * A program's malloc overrides the malloc of every library. So the allocations of SQLite,
- * protobuf-c and zstd fail, too. With ASan, this file calls ASan's allocator by the name that its
- * runtime exports. Allocations fail only in the thread that asked for it; the test's other threads
- * are not affected. */
+ * A program's malloc overrides the malloc of every library, if the program exports it. So the
+ * allocations of SQLite, jansson, protobuf-c and zstd fail, too. With ASan, this file calls ASan's
+ * allocator by the name that its runtime exports. ASan has a strdup of its own, which allocates
+ * past malloc; so this file has one, too. The file is compiled without ASan, because ASan allocates
+ * before it is ready. Allocations fail only in the thread that asked for it; the test's other
+ * threads are not affected. */
 #include "tests/support/fail_alloc.h"
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -15,9 +20,11 @@ void *__libc_realloc(void *old, size_t size);
 void *__interceptor_malloc(size_t size) __attribute__((weak));
 void *__interceptor_calloc(size_t count, size_t size) __attribute__((weak));
 void *__interceptor_realloc(void *old, size_t size) __attribute__((weak));
-void *malloc(size_t size);
-void *calloc(size_t count, size_t size);
-void *realloc(void *old, size_t size);
+EXPORTED void *malloc(size_t size);
+EXPORTED void *calloc(size_t count, size_t size);
+EXPORTED void *realloc(void *old, size_t size);
+EXPORTED char *strdup(const char *text);
+EXPORTED char *strndup(const char *text, size_t size);
 
 static _Thread_local bool armed;
 static _Thread_local bool failed;
@@ -78,4 +85,20 @@ void *realloc(void *old, size_t size)
     }
     return __interceptor_realloc != NULL ? __interceptor_realloc(old, size)
                                          : __libc_realloc(old, size);
+}
+
+char *strdup(const char *text)
+{
+    return strndup(text, strlen(text));
+}
+
+char *strndup(const char *text, size_t size)
+{
+    const size_t length = strnlen(text, size);
+    char *copy = malloc(length + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
 }

@@ -288,6 +288,24 @@ static void a_disk_that_fails_at_any_step_loses_nothing_acknowledged(void **stat
     assert_true(failed > runs * 9 / 10);
 }
 
+/* The tests with failed allocations are worth something only if those of libraries fail, too. */
+static void failed_allocations_reach_the_libraries(void **state)
+{
+    sqlite3 *database = NULL;
+    (void)state;
+    fail_alloc_from(0);
+    const int opened = sqlite3_open(":memory:", &database);
+    char *made = sqlite3_mprintf("%d", 1);
+    char *copied = strdup("text");
+    Sojourn__Hello *hello = sojourn__hello__unpack(NULL, 0, NULL);
+    assert_true(fail_alloc_stop());
+    assert_int_equal(opened, SQLITE_NOMEM);
+    assert_null(made);
+    assert_null(copied);
+    assert_null(hello);
+    sqlite3_close(database);
+}
+
 static void a_failed_allocation_loses_nothing_acknowledged(void **state)
 {
     lab_file lab = {0};
@@ -400,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_fails_at_any_step_loses_nothing_acknowledged),
+        cmocka_unit_test(failed_allocations_reach_the_libraries),
         cmocka_unit_test(a_failed_allocation_loses_nothing_acknowledged),
         cmocka_unit_test(a_power_loss_at_any_step_loses_nothing_acknowledged),
         cmocka_unit_test(acknowledged_frames_that_a_lying_disk_lost_are_reported),

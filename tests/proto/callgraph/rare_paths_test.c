@@ -226,7 +226,7 @@ static void test_a_failed_allocation_leaves_the_paths_unchanged(void **state)
         const bool failed = fail_alloc_stop();
         const edge_sums after = sum_up(&paths);
         assert_memory_equal(&before, &after, sizeof(before));
-        assert_int_equal(status != SJ_OK, failed);
+        assert_true(status == SJ_OK || failed); /* qsort sorts in place without memory */
         if (status != SJ_OK) {
             assert_int_equal(status, SJ_ENOMEM);
             assert_int_equal(paths.count, count);
@@ -234,7 +234,7 @@ static void test_a_failed_allocation_leaves_the_paths_unchanged(void **state)
         assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
         sj_path_folding_deinit(&folding);
         sj_path_nodes_deinit(&paths);
-        if (status == SJ_OK) {
+        if (!failed) {
             return;
         }
     }
