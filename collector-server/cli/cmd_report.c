@@ -151,7 +151,7 @@ static void print_advice(const report_request *request, sqlite3 *database, int64
         sj_unrecorded_code_read(database, session_id, NULL, &code);
         sj_unrecorded_code_print(stdout, &code, "\n", "  ");
         sj_unnamed_functions_read(database, session_id, SJ_DPKG_FOLDER, &unnamed);
-        sj_unnamed_functions_print(stdout, &unnamed, "\n", "  ");
+        sj_unnamed_functions_print(stdout, &unnamed, "\n");
     }
 }
 
