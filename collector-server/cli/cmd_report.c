@@ -152,7 +152,7 @@ static sj_status print_advice(const report_request *request, sqlite3 *database, 
         SJ_TRY(sj_unrecorded_code_read(database, session_id, NULL, &code, error));
         sj_unrecorded_code_print(stdout, &code, "\n", "  ");
         SJ_TRY(sj_unnamed_functions_read(database, session_id, SJ_DPKG_FOLDER, &unnamed, error));
-        sj_unnamed_functions_print(stdout, &unnamed, "\n", "  ");
+        sj_unnamed_functions_print(stdout, &unnamed, "\n");
     }
     return SJ_OK;
 }

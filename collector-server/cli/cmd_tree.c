@@ -126,7 +126,7 @@ static void print_text(const char *text, int space)
     const bool is_cut = space > 1 && sj_text_width(text) > space;
     const size_t bytes = is_cut ? sj_text_cut(text, space - 1) : strlen(text);
     sj_text_write(stdout, text, bytes);
-    puts(is_cut ? "\xe2\x80\xa6" : "");
+    puts(is_cut ? sj_text_ellipsis() : "");
 }
 
 /* Prints the recorded values of a path's calls, with the time of the calls that had them. Without
@@ -204,7 +204,8 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
     char text[FOLDED_BYTES];
-    snprintf(text, sizeof(text), "\xe2\x8b\xae %s (--unfold)", SJ_COUNTED(count, "level"));
+    snprintf(text, sizeof(text), "%s %s (--unfold)", sj_text_is_ascii() ? ":" : "\xe2\x8b\xae",
+             SJ_COUNTED(count, "level"));
     printf("%*s", figures_width(options), "");
     const int space = print_indent(options, level);
     if (space != 0 && sj_text_width(text) > space) {

@@ -1,13 +1,15 @@
 #include "collector-server/cli/command.h"
 
 #include "collector-server/cli/options.h"
+#include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MAX = 21, LABEL_BYTES = 64 };
+enum { LABEL_MAX = 21, LABEL_BYTES = 64, LINE_BYTES = 1024 };
 
 static void make_label(const sj_option *option, char label[LABEL_BYTES])
 {
@@ -24,20 +26,20 @@ static void make_label(const sj_option *option, char label[LABEL_BYTES])
     }
 }
 
-static void print_option(const sj_option *option, int width)
+static void print_option(FILE *file, const sj_option *option, int width)
 {
     char label[LABEL_BYTES];
     make_label(option, label);
-    printf("  %-*s", width, label);
+    fprintf(file, "  %-*s", width, label);
     if ((int)strlen(label) > width) {
-        printf("\n  %*s", width, "");
+        fprintf(file, "\n  %*s", width, "");
     }
     for (const char *line = option->help; line != NULL;) {
         const char *end = strchr(line, '\n');
-        printf("  %.*s\n", (int)(end != NULL ? (size_t)(end - line) : strlen(line)), line);
+        fprintf(file, "  %.*s\n", (int)(end != NULL ? (size_t)(end - line) : strlen(line)), line);
         line = end != NULL ? end + 1 : NULL;
         if (line != NULL) {
-            printf("  %*s", width, "");
+            fprintf(file, "  %*s", width, "");
         }
     }
 }
@@ -56,18 +58,18 @@ bool sj_command_has_common(const sj_command *command)
     return row != NULL;
 }
 
-static void print_common(const sj_option *first, int width)
+static void print_common(FILE *file, const sj_option *first, int width)
 {
-    printf("To begin with:\n");
+    fprintf(file, "To begin with:\n");
     for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
         if (is_shown(row, true)) {
-            print_option(row, width);
+            print_option(file, row, width);
         }
     }
 }
 
 /* Prints the options that are not common, with their headings. */
-static void print_others(const sj_option *first, bool has_common, int width)
+static void print_others(FILE *file, const sj_option *first, bool has_common, int width)
 {
     const char *heading = NULL;
     const char *gap = has_common ? "\n" : "";
@@ -76,11 +78,11 @@ static void print_others(const sj_option *first, bool has_common, int width)
             heading = row->help;
         } else if (is_shown(row, false)) {
             if (heading != NULL) {
-                printf("%s%s\n", gap, heading);
+                fprintf(file, "%s%s\n", gap, heading);
             }
             gap = "\n";
             heading = NULL;
-            print_option(row, width);
+            print_option(file, row, width);
         }
     }
 }
@@ -102,7 +104,7 @@ static int label_width(const sj_option *first)
 /* Prints the options as --help shows them, with --help itself as the last. The common options come
  * first, and only `shows_all` prints the others. A heading below which all options are common is
  * left out. */
-static void print_options(const sj_command *command, bool shows_all)
+static void print_options(FILE *file, const sj_command *command, bool shows_all)
 {
     static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
     static const sj_option help_all = {
@@ -111,27 +113,53 @@ static void print_options(const sj_command *command, bool shows_all)
     const bool has_common = sj_command_has_common(command);
     const int width = label_width(first);
     if (has_common) {
-        print_common(first, width);
+        print_common(file, first, width);
     } else if (first == NULL || first->kind != SJ_ARG_HEADING) {
-        printf("Options:\n");
+        fprintf(file, "Options:\n");
     }
     if (shows_all || !has_common) {
-        print_others(first, has_common, width);
+        print_others(file, first, has_common, width);
     }
-    print_option(&help, width);
+    print_option(file, &help, width);
     if (has_common) {
-        print_option(&help_all, width);
+        print_option(file, &help_all, width);
+    }
+}
+
+/* Prints help text. Wraps lines that are wider than the terminal below their own beginning, and the
+ * text of options below its column. */
+static void print_fitted(const char *text, int help_column)
+{
+    sj_terminal terminal;
+    char line[LINE_BYTES];
+    sj_terminal_open(&terminal);
+    while (*text != '\0') {
+        const size_t length = strcspn(text, "\n");
+        const int spaces = (int)strspn(text, " ");
+        const bool is_option = strncmp(text, "  -", 3) == 0 || spaces >= help_column;
+        snprintf(line, sizeof(line), "%.*s\n", (int)length, text);
+        sj_terminal_wrap(stdout, &terminal, line, is_option ? help_column : spaces);
+        text += length + (text[length] == '\n');
     }
 }
 
 int sj_command_help(const sj_command *command, bool shows_all)
 {
-    printf("Usage: %s\n\n%s.\n\n", command->usage, command->summary);
-    if (command->help != NULL) {
-        printf("%s\n", command->help);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (file == NULL) {
+        return sj_command_error(command, SJ_EXIT_FAILED, "out of memory");
     }
-    print_options(command, shows_all);
-    printf("\n%s", command->examples);
+    fprintf(file, "Usage: %s\n\n%s.\n\n", command->usage, command->summary);
+    if (command->help != NULL) {
+        fprintf(file, "%s\n", command->help);
+    }
+    print_options(file, command, shows_all);
+    fprintf(file, "\n%s", command->examples);
+    fclose(file);
+    print_fitted(text, label_width(sj_option_first(command->options, false)) + 4);
+    free(text);
     return SJ_EXIT_OK;
 }
 

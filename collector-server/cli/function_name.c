@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ELLIPSIS "\xe2\x80\xa6"
+enum { TAIL_BYTES = 8 /* "(", an ellipsis of at most 3 bytes, ")" */ };
 
 /* Positions of the parts of a qualified name. */
 typedef struct name_parts {
@@ -59,21 +59,24 @@ const char *sj_function_name_fit(const char *name, int columns, char text[SJ_FUN
     char whole[SJ_FUNCTION_NAME_BYTES];
     memcpy(whole, text, sizeof(whole));
     const name_parts parts = split_name(whole);
-    const char *tail = whole[parts.arguments] != '\0' ? "(" ELLIPSIS ")" : "";
+    const char *ellipsis = sj_text_ellipsis();
+    char tail[TAIL_BYTES] = "";
+    if (whole[parts.arguments] != '\0') {
+        snprintf(tail, sizeof(tail), "(%s)", ellipsis);
+    }
     whole[parts.arguments] = '\0';
     const int space = columns - sj_text_width(tail);
     if (sj_text_width(whole) <= space) {
-        enum { TAIL_BYTES = sizeof("(" ELLIPSIS ")") };
         snprintf(text, SJ_FUNCTION_NAME_BYTES, "%.*s%s", SJ_FUNCTION_NAME_BYTES - TAIL_BYTES, whole,
                  tail);
     } else if (sj_text_width(whole + parts.method) < space) {
         const size_t skipped = skip_left(whole, space - 1);
-        snprintf(text, SJ_FUNCTION_NAME_BYTES, ELLIPSIS "%s%s", whole + skipped, tail);
+        snprintf(text, SJ_FUNCTION_NAME_BYTES, "%s%s%s", ellipsis, whole + skipped, tail);
     } else {
         const char *method = whole + parts.method;
         const size_t bytes = sj_text_cut(method, columns - 1);
         snprintf(text, SJ_FUNCTION_NAME_BYTES, "%.*s%s", (int)bytes, method,
-                 method[bytes] != '\0' ? ELLIPSIS : "");
+                 method[bytes] != '\0' ? ellipsis : "");
     }
     return text;
 }

@@ -72,7 +72,7 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
                             (uint32_t)highlights->was_watched +
                             (uint32_t)(highlights->unwatched_processes != 0) +
                             2 * (uint32_t)(highlights->unrecorded.percent != 0) +
-                            2 * (uint32_t)(highlights->unnamed.unnamed != 0) + (word != NULL);
+                            (uint32_t)(highlights->unnamed.unnamed != 0) + (word != NULL);
     if (shows_crash) {
         print_crash(file, highlights);
     }
@@ -87,7 +87,7 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
     }
     print_functions(file, highlights, lines > others ? lines - others : 0);
     sj_unrecorded_code_print(file, &highlights->unrecorded, "  elsewhere  ", "             ");
-    sj_unnamed_functions_print(file, &highlights->unnamed, "  names      ", "             ");
+    sj_unnamed_functions_print(file, &highlights->unnamed, "  names      ");
     if (word != NULL) {
         fprintf(file, "  next       sojourn report %s; tree, replay and ui read it, too\n", word);
     }

@@ -2,6 +2,7 @@
 
 #include "agent/policy/suggest.h"
 #include "collector-server/cli/command.h"
+#include "collector-server/cli/terminal.h"
 #include "proto/base/units.h"
 
 #include <errno.h>
@@ -12,11 +13,14 @@
 
 enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255, HELP_ALL_VALUE = 254 };
 
+/* Values of the options that all commands have; the lowest is the first. */
+enum { NO_PAGER_VALUE = 252, COLOUR_VALUE = 253, COMMON_OPTIONS = 4 };
+
 /* The arguments of getopt_long(3), made from an option table. */
 typedef struct getopt_tables {
     const sj_option *options[OPTIONS_MAX];
     size_t count;
-    struct option names[OPTIONS_MAX + 3];
+    struct option names[OPTIONS_MAX + COMMON_OPTIONS + 1];
     char letters[2 * OPTIONS_MAX + 4];
 } getopt_tables;
 
@@ -62,7 +66,11 @@ static void make_tables(const sj_command *command, getopt_tables *tables)
     tables->names[tables->count] = (struct option){"help", no_argument, NULL, HELP_VALUE};
     tables->names[tables->count + 1] =
         (struct option){"help-all", no_argument, NULL, HELP_ALL_VALUE};
-    tables->names[tables->count + 2] = (struct option){0};
+    tables->names[tables->count + 2] =
+        (struct option){"color", required_argument, NULL, COLOUR_VALUE};
+    tables->names[tables->count + 3] =
+        (struct option){"no-pager", no_argument, NULL, NO_PAGER_VALUE};
+    tables->names[tables->count + COMMON_OPTIONS] = (struct option){0};
 }
 
 /* Returns the option for a result of getopt_long, NULL if there is none. */
@@ -160,7 +168,7 @@ static bool is_ambiguous(const getopt_tables *tables, const char *word)
 {
     const size_t length = strcspn(word, "=");
     size_t count = 0;
-    for (size_t i = 0; i < tables->count && length > 2; i++) {
+    for (size_t i = 0; i < tables->count + COMMON_OPTIONS && length > 2; i++) {
         count += strncmp(word + 2, tables->names[i].name, length - 2) == 0;
     }
     return count > 1;
@@ -169,14 +177,14 @@ static bool is_ambiguous(const getopt_tables *tables, const char *word)
 /* Returns the name of the option that the word most likely means, or NULL. */
 static const char *nearest_name(const getopt_tables *tables, const char *word)
 {
-    const char *names[OPTIONS_MAX + 1];
+    const char *names[OPTIONS_MAX + COMMON_OPTIONS];
     char name[64];
     const size_t dashes = strspn(word, "-");
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + dashes, "="), word + dashes);
-    for (size_t i = 0; i <= tables->count; i++) { /* the last is --help */
+    for (size_t i = 0; i < tables->count + COMMON_OPTIONS; i++) {
         names[i] = tables->names[i].name;
     }
-    return sj_suggest(name, names, tables->count + 1);
+    return sj_suggest(name, names, tables->count + COMMON_OPTIONS);
 }
 
 /* Prints why getopt_long refused the word. `found` is its return value. */
@@ -184,11 +192,11 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
                           const char *word)
 {
     const bool needs_value = found == ':';
-    if (optopt > 0 && optopt < HELP_ALL_VALUE) { /* one letter, perhaps inside a group of letters */
+    if (optopt > 0 && optopt < NO_PAGER_VALUE) { /* one letter, perhaps inside a group of letters */
         return sj_command_usage_error(
             command, needs_value ? "-%c needs a value" : "unknown option -%c", optopt);
     }
-    if (optopt >= HELP_ALL_VALUE && !needs_value) {
+    if (optopt >= NO_PAGER_VALUE && !needs_value) {
         return sj_command_usage_error(command, "%.*s takes no value", (int)strcspn(word, "="),
                                       word);
     }
@@ -217,6 +225,13 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
         }
         if (found == ':' || found == '?') {
             return report_refused(command, tables, found, argv[optind - 1]);
+        }
+        if (found == COLOUR_VALUE && !sj_terminal_set_colour(optarg)) {
+            return sj_command_usage_error(
+                command, "--color takes auto, always or never, not \"%s\"", optarg);
+        }
+        if (found == NO_PAGER_VALUE) {
+            sj_terminal_forbid_pager();
         }
         const sj_option *option = find_option(tables, found);
         if (option != NULL && option->is_first == is_first &&

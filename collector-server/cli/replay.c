@@ -306,7 +306,7 @@ static int fit_values(replay *self, int64_t call_id, char text[SJ_FUNCTION_NAME_
     }
     sj_function_name_fit(values, 0, text);
     if (space != 0 && sj_text_width(text) > space) {
-        snprintf(text + sj_text_cut(text, space - 1), 4, "\xe2\x80\xa6");
+        snprintf(text + sj_text_cut(text, space - 1), 4, "%s", sj_text_ellipsis());
     }
     return sj_text_width(text);
 }

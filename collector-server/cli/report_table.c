@@ -117,7 +117,7 @@ static void print_cut(const char *text, const sj_terminal *terminal)
 {
     const bool cut = terminal->columns > 0 && sj_text_width(text) > terminal->columns;
     const size_t bytes = cut ? sj_text_cut(text, terminal->columns - 1) : strlen(text);
-    printf("%.*s%s", (int)bytes, text, cut ? "\xe2\x80\xa6" : "");
+    printf("%.*s%s", (int)bytes, text, cut ? sj_text_ellipsis() : "");
 }
 
 static void print_time_and_state(sqlite3_stmt *row, const sj_terminal *terminal)
@@ -269,14 +269,15 @@ static void print_bar(double share)
                                                "\xe2\x96\x8b",
                                                "\xe2\x96\x8a",
                                                "\xe2\x96\x89"};
+    const bool is_ascii = sj_text_is_ascii();
     share = share < 0 ? 0 : share > 1 ? 1 : share;
     const int eighths = (int)(share * BAR_COLUMNS * EIGHTHS + 0.5);
     int columns = 0;
     for (; columns < eighths / EIGHTHS; columns++) {
-        fputs("\xe2\x96\x88", stdout);
+        fputs(is_ascii ? "#" : "\xe2\x96\x88", stdout);
     }
     if (eighths % EIGHTHS != 0) {
-        fputs(parts[eighths % EIGHTHS], stdout);
+        fputs(is_ascii ? "-" : parts[eighths % EIGHTHS], stdout);
         columns++;
     }
     printf("%*s", BAR_COLUMNS - columns, "");

@@ -14,6 +14,25 @@
 
 extern char **environ;
 
+/* The choices of --color and --no-pager. */
+static struct {
+    bool always_colour;
+    bool never_colour;
+    bool has_no_pager;
+} choices;
+
+bool sj_terminal_set_colour(const char *when)
+{
+    choices.always_colour = strcmp(when, "always") == 0;
+    choices.never_colour = strcmp(when, "never") == 0;
+    return choices.always_colour || choices.never_colour || strcmp(when, "auto") == 0;
+}
+
+void sj_terminal_forbid_pager(void)
+{
+    choices.has_no_pager = true;
+}
+
 /* Returns the number in an environment variable; 0 unless it is from 1 to SHRT_MAX. */
 static int size_in(const char *variable)
 {
@@ -40,7 +59,9 @@ void sj_terminal_describe(int fd, sj_terminal *terminal)
 {
     struct winsize size = {0};
     *terminal = (sj_terminal){.is_terminal = isatty(fd) != 0};
+    terminal->colour = choices.always_colour;
     if (!terminal->is_terminal) {
+        terminal->columns = size_in("COLUMNS");
         return;
     }
     if (ioctl(fd, TIOCGWINSZ, &size) != 0) {
@@ -49,7 +70,8 @@ void sj_terminal_describe(int fd, sj_terminal *terminal)
     terminal->columns = first_size(size_in("COLUMNS"), size.ws_col, 80);
     terminal->rows = first_size(size_in("LINES"), size.ws_row, 24);
     const char *no_colour = getenv("NO_COLOR");
-    terminal->colour = (no_colour == NULL || no_colour[0] == '\0') && knows_sequences();
+    terminal->colour |=
+        !choices.never_colour && (no_colour == NULL || no_colour[0] == '\0') && knows_sequences();
 }
 
 void sj_terminal_open(sj_terminal *terminal)
@@ -169,7 +191,7 @@ static pid_t start_pager(const char *pager, const int pipe_ends[2])
 void sj_terminal_page(sj_terminal *terminal)
 {
     int pipe_ends[2];
-    const char *pager = terminal->is_terminal ? choose_pager() : NULL;
+    const char *pager = terminal->is_terminal && !choices.has_no_pager ? choose_pager() : NULL;
     if (pager == NULL || terminal->pager != 0 || fflush(stdout) != 0 || pipe(pipe_ends) != 0) {
         return;
     }

@@ -6,17 +6,25 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* The number of columns and rows of an output that is not a terminal. Lines may have any length. */
+/* The number of columns and rows of an output that is not a terminal. Lines may have any length, if
+ * $COLUMNS does not limit them. */
 #define SJ_TERMINAL_UNLIMITED 0
 
 typedef struct sj_terminal {
     bool is_terminal;
-    bool colour; /* a terminal that supports colours, without NO_COLOR */
-    int columns; /* SJ_TERMINAL_UNLIMITED: not a terminal */
+    bool colour; /* a terminal that supports colours, without NO_COLOR; or --color decides */
+    int columns; /* SJ_TERMINAL_UNLIMITED: not a terminal, and $COLUMNS is not set */
     int rows;    /* SJ_TERMINAL_UNLIMITED: not a terminal */
     pid_t pager; /* process of the pager; 0: none runs */
     int screen;  /* while a pager runs: a descriptor of the original standard output */
 } sj_terminal;
+
+/* Sets the colours of all terminals: "always", "never", or "auto" (the default). Returns false for
+ * other words. Not thread-safe. */
+bool sj_terminal_set_colour(const char *when);
+
+/* Makes sj_terminal_page do nothing. Not thread-safe. */
+void sj_terminal_forbid_pager(void);
 
 /* Writes the properties of standard output. $COLUMNS and $LINES override the terminal's own size. A
  * terminal without a size has 80 columns and 24 rows. Does not block. */

@@ -1,7 +1,7 @@
 #include "collector-server/cli/text_width.h"
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NO_CHARACTER = 0x110000 }; /* after the last character of Unicode */
@@ -41,9 +41,27 @@ static size_t read_character(const char *text, uint32_t *code)
     return length;
 }
 
-static bool is_shown(uint32_t code)
+bool sj_text_is_ascii(void)
 {
-    return code >= 0x20 && (code < 0x7f || code >= 0xa0) && code != NO_CHARACTER;
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *locale = getenv(variables[i]);
+        if (locale != NULL && locale[0] != '\0') {
+            return strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+        }
+    }
+    return false;
+}
+
+const char *sj_text_ellipsis(void)
+{
+    return sj_text_is_ascii() ? "*" : "\xe2\x80\xa6";
+}
+
+static bool is_shown(uint32_t code, bool is_ascii)
+{
+    return !(is_ascii && code >= 0x80) && code >= 0x20 && (code < 0x7f || code >= 0xa0) &&
+           code != NO_CHARACTER;
 }
 
 /* Returns the length of the first character of a text in bytes, and its width in columns. */
@@ -87,11 +105,12 @@ size_t sj_text_cut(const char *text, int width)
 
 void sj_text_write(FILE *file, const char *text, size_t bytes)
 {
+    const bool is_ascii = sj_text_is_ascii();
     size_t length;
     for (size_t i = 0; i < bytes; i += length) {
         uint32_t code;
         length = read_character(text + i, &code);
-        if (is_shown(code) && length <= bytes - i) {
+        if (is_shown(code, is_ascii) && length <= bytes - i) {
             fwrite(text + i, 1, length, file);
         } else {
             fputc('?', file);
@@ -101,12 +120,13 @@ void sj_text_write(FILE *file, const char *text, size_t bytes)
 
 void sj_text_clean(char *text)
 {
+    const bool is_ascii = sj_text_is_ascii();
     char *to = text;
     size_t length;
     for (; *text != '\0'; text += length) {
         uint32_t code;
         length = read_character(text, &code);
-        if (is_shown(code)) {
+        if (is_shown(code, is_ascii)) {
             memmove(to, text, length);
             to += length;
         } else {

@@ -51,19 +51,18 @@ sj_status sj_unnamed_functions_read(sqlite3 *database, int64_t session_id, const
                        &target, error);
 }
 
-void sj_unnamed_functions_print(FILE *file, const sj_unnamed_functions *found, const char *first,
-                                const char *next)
+void sj_unnamed_functions_print(FILE *file, const sj_unnamed_functions *found, const char *first)
 {
     char name[SJ_FUNCTION_NAME_BYTES];
     if (found->unnamed == 0) {
         return;
     }
-    fprintf(file, "%s%llu of %s called in %s %s no name:\n%s", first,
+    fprintf(file, "%s%llu of %s called in %s %s no name: ", first,
             (unsigned long long)found->unnamed, SJ_COUNTED(found->called, "function"),
             sj_function_name_fit(found->file, NAME_COLUMNS, name),
-            found->unnamed == 1 ? "has" : "have", next);
+            found->unnamed == 1 ? "has" : "have");
     if (found->package[0] != '\0') {
-        fprintf(file, "apt install %s && sojourn symbols add /usr/lib/debug\n", found->package);
+        fprintf(file, "apt install %s\n", found->package);
     } else {
         fprintf(file, "sojourn symbols add FILE, with its debug file\n");
     }

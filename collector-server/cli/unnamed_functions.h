@@ -29,9 +29,8 @@ SJ_MUST_CHECK sj_status sj_unnamed_functions_read(sqlite3 *database, int64_t ses
                                                   const char *dpkg, sj_unnamed_functions *found,
                                                   sj_error *error);
 
-/* Writes a line about the functions, which begins with `first`, and a line with the command that
- * names them, which begins with `next`. Writes nothing if all functions have names. */
-void sj_unnamed_functions_print(FILE *file, const sj_unnamed_functions *found, const char *first,
-                                const char *next);
+/* Writes a line about the functions, which begins with `first` and ends with the command that names
+ * them. Writes nothing if all functions have names. */
+void sj_unnamed_functions_print(FILE *file, const sj_unnamed_functions *found, const char *first);
 
 #endif

@@ -300,6 +300,39 @@ def colours_are_for_terminals(sojourn, database):
             check("\x1b" not in screen, f"{command}: colours with {plain}")
 
 
+def options_and_variables_choose_the_output(sojourn, database):
+    """--color and --no-pager, COLUMNS in pipes, and only ASCII in the locale C."""
+    for command in ("report", "tree"):
+        screen, _ = on_terminal(sojourn, [command, "--color", "never", database], 100, SOJOURN_PAGER="")
+        check("\x1b" not in screen, f"{command}: colours")
+        for option in (["--color=always"], ["--color", "always"]):
+            done = sojourn.run([command, database, *option], capture_output=True, text=True)
+            check("\x1b[1;33m" in done.stdout, f"{command}: no colours in a pipe")
+        screen, _ = on_terminal(sojourn, [command, "--all", "--no-pager", database], 100, SOJOURN_PAGER="sed s/^/paged:/")
+        check("helper_39" in screen and "paged:" not in screen, f"{command}: a pager\n{screen}")
+        variables = {**sojourn.environment, "COLUMNS": "60"}
+        done = sojourn.run([command, database], capture_output=True, text=True, env=variables)
+        check(done.stdout and all(len(line) <= 60 for line in done.stdout.splitlines()), f"wider:\n{done.stdout}")
+        screen, _ = on_terminal(sojourn, [command, database], 60, SOJOURN_PAGER="", NO_COLOR="1", LC_ALL="C")
+        check(screen.isascii() and "*" in screen, f"{command}: {screen}")
+        screen, _ = on_terminal(sojourn, [command, database], 60, SOJOURN_PAGER="", NO_COLOR="1", LANG="C.UTF-8")
+        check("\u2026" in screen, f"{command}: {screen}")
+    done = sojourn.run(["report", "--color", "blue", database], capture_output=True, text=True)
+    check(done.returncode == 2 and "auto, always or never" in done.stderr, f"{done}")
+
+
+def help_fits_narrow_terminals(sojourn):
+    listed = sojourn.run(["help"], capture_output=True, text=True).stdout
+    commands = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
+    check(len(commands) > 20, listed)
+    for command in commands:
+        wide = sojourn.run([command, "--help-all"], capture_output=True, text=True).stdout
+        screen, code = on_terminal(sojourn, [command, "--help-all"], 60)
+        lines = [line for line in screen.splitlines() if not re.match(" +sojourn ", line)]  # commands stay whole
+        check(code == 0 and all(len(line) <= 60 for line in lines), f"{command}: wider than 60\n{screen}")
+        check(screen.split() == wide.split(), f"{command}: words are lost\n{screen}")
+
+
 def the_pager_is_chosen_as_by_git(sojourn, database):
     for variables in ({"SOJOURN_PAGER": "sed s/^/paged:/"},
                       {"PAGER": "sed s/^/paged:/"},
@@ -350,7 +383,7 @@ def ui_opens_the_newest(sojourn, migrations):
 def test(sojourn, arguments):
     database = sojourn.path("screens.db")
     make_database(database, arguments[0])
-    for variable in ("COLUMNS", "LINES", "NO_COLOR", "SOJOURN_PAGER", "PAGER", "LESS"):
+    for variable in ("COLUMNS", "LINES", "LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR", "SOJOURN_PAGER", "PAGER", "LESS"):
         sojourn.environment.pop(variable, None)
     screens_are_golden(sojourn, database)
     replay_is_golden(sojourn, arguments[1])
@@ -358,6 +391,8 @@ def test(sojourn, arguments):
     recordings_are_golden(sojourn)
     all_rows_are_shown_on_request(sojourn, database)
     colours_are_for_terminals(sojourn, database)
+    options_and_variables_choose_the_output(sojourn, database)
+    help_fits_narrow_terminals(sojourn)
     the_pager_is_chosen_as_by_git(sojourn, database)
     mistakes_are_named(sojourn, database)
     ui_opens_the_newest(sojourn, arguments[0])
