@@ -25,8 +25,9 @@
 extern const sj_command sj_ui_command;
 static char last_message[1024];
 
-int sj_command_help(const sj_command *command)
+int sj_command_help(const sj_command *command, bool shows_all)
 {
+    (void)shows_all;
     snprintf(last_message, sizeof(last_message), "%s", command->examples);
     return SJ_EXIT_OK;
 }
