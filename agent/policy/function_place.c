@@ -29,9 +29,12 @@ bool sj_function_place_is(const char *text)
 static bool read_offset(const char **at, uint64_t *offset)
 {
     static const char digits[] = "0123456789abcdefABCDEF";
+    if (strncmp(*at, "0x", 2) != 0) {
+        return false;
+    }
     const char *start = *at + 2;
     const size_t count = strspn(start, digits);
-    if (strncmp(*at, "0x", 2) != 0 || count == 0 || count > 16) {
+    if (count == 0 || count > 16) {
         return false;
     }
     *offset = strtoull(start, NULL, 16);
