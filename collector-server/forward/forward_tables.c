@@ -440,9 +440,9 @@ static sj_status collect_row(void *context, sqlite3_stmt *row)
 {
     const row_collection *to = context;
     const sj_status status = sj_forward_collect_row(to->table, row, to->place, to->rows);
-    return status == SJ_ECORRUPT
-               ? sj_fail(to->error, status, "a histogram of %s cannot be read", to->table->name)
-               : status;
+    return status == SJ_OK || status == SJ_ENOMEM
+               ? status
+               : sj_fail(to->error, status, "a histogram of %s cannot be read", to->table->name);
 }
 
 sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table, int64_t id,

@@ -108,8 +108,8 @@ def check_shown(sojourn, database, estimated):
         if name in estimated:
             check("~" in line, line)
     callers = {row["name"] for row in sojourn.sql(database, CALLERS)} - set(estimated)
-    marks = {line.split()[-1]: line.count("~") for line in output_of(
-        sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:-4] if line}
+    table = output_of(sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:]
+    marks = {line.split()[-1]: line.count("~") for line in table[:table.index("")]}
     for name, count in marks.items():
         check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
     markdown = output_of(sojourn, "report", "--all", "--markdown", "--wide", "--columns", "total,self,function", database)
