@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 
 #include "agent/policy/suggest.h"
+#include "collector-server/cli/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,6 +74,23 @@ const char *sj_command_nearest(const char *name)
     return sj_suggest(name, names, count);
 }
 
+/* Prints the commands, in lines that fit on the terminal. */
+static void print_commands(void)
+{
+    enum { SUMMARY_COLUMN = 15, LINE_BYTES = 256 };
+    sj_terminal terminal;
+    char line[LINE_BYTES];
+    sj_terminal_open(&terminal);
+    for (size_t i = 0; sj_commands[i] != NULL; i++) {
+        snprintf(line, sizeof(line), "  %-12s %s\n", sj_commands[i]->name, sj_commands[i]->summary);
+        sj_terminal_wrap(stdout, &terminal, line, SUMMARY_COLUMN);
+    }
+    sj_terminal_wrap(stdout, &terminal,
+                     "\n\"sojourn COMMAND --help\" shows the options of each. To begin with:\n"
+                     "  sojourn record -- ./app\n",
+                     0);
+}
+
 /* `sojourn help [COMMAND]`; main also calls it, for `sojourn` without a command. */
 static int run_help(int argc, char **argv)
 {
@@ -94,11 +112,7 @@ static int run_help(int argc, char **argv)
     printf("Usage: sojourn COMMAND [OPTIONS] [ARGUMENTS]\n\n"
            "Records when every call of a program entered and left.\n\n"
            "Commands:\n");
-    for (size_t i = 0; sj_commands[i] != NULL; i++) {
-        printf("  %-12s %s\n", sj_commands[i]->name, sj_commands[i]->summary);
-    }
-    printf("\n\"sojourn COMMAND --help\" shows the options of each. To begin with:\n"
-           "  sojourn record -- ./app\n");
+    print_commands();
     return SJ_EXIT_OK;
 }
 

@@ -112,10 +112,11 @@ static bool is_command(const char *line)
 
 void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text, int indent)
 {
+    const int columns = terminal->columns > 2 * indent ? terminal->columns : SJ_TERMINAL_UNLIMITED;
     while (*text != '\0') {
         size_t left = strcspn(text, "\n");
-        int space = is_command(text) ? SJ_TERMINAL_UNLIMITED : terminal->columns;
-        while (space > 2 * indent && left > (size_t)space) {
+        int space = is_command(text) ? SJ_TERMINAL_UNLIMITED : columns;
+        while (space != SJ_TERMINAL_UNLIMITED && left > (size_t)space) {
             const size_t shown = fit_words(text, left, space);
             if (shown == left) {
                 break;
@@ -127,7 +128,7 @@ void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text,
                 text++;
                 left--;
             }
-            space = terminal->columns - indent;
+            space = columns - indent;
         }
         fprintf(file, "%.*s\n", (int)left, text);
         text += left + (text[left] == '\n');

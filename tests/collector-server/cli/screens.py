@@ -323,7 +323,7 @@ def options_and_variables_choose_the_output(sojourn, database):
 
 def help_fits_narrow_terminals(sojourn):
     listed = sojourn.run(["help"], capture_output=True, text=True).stdout
-    commands = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
+    commands = re.findall(r"^  ([a-z]+)  ", listed, re.MULTILINE)
     check(len(commands) > 20, listed)
     for command in commands:
         wide = sojourn.run([command, "--help-all"], capture_output=True, text=True).stdout
