@@ -81,6 +81,21 @@ static void delete_block(sj_flight_recorder *flight, kept_block **at)
     free(gone);
 }
 
+void sj_flight_recorder_leave(sj_flight_recorder *flight)
+{
+    while (flight != NULL && flight->oldest != NULL) {
+        kept_block *gone = flight->oldest;
+        flight->oldest = gone->newer;
+        if (gone->number != 0) {
+            munmap(gone->bytes, gone->size);
+        } else {
+            free(gone->bytes);
+        }
+        free(gone);
+    }
+    free(flight);
+}
+
 void sj_flight_recorder_free(sj_flight_recorder *flight)
 {
     if (flight != NULL) {

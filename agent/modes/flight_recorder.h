@@ -21,7 +21,11 @@ typedef struct sj_flight_recorder_options {
 /* Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_flight_recorder_new(const sj_flight_recorder_options *options,
                                                sj_flight_recorder **flight);
+/* Frees the flight recorder, and deletes the files of its blocks. */
 void sj_flight_recorder_free(sj_flight_recorder *flight);
+
+/* Frees the flight recorder. The files of its blocks stay for a later recovery. */
+void sj_flight_recorder_leave(sj_flight_recorder *flight);
 
 /* Loads the blocks that a killed recorder left in `directory`. Deleting such a block deletes its
  * file. Deletes the file of an incomplete block. Returns SJ_ENOMEM if out of memory. */

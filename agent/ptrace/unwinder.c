@@ -308,7 +308,8 @@ static bool is_in_clone(sj_unwinder *unwinder)
     return state->registers[0] != 0 &&
            read_bytes(unwinder, state->pc - SJ_MACHINE_SYSTEM_CALL_BYTES, &code,
                       SJ_MACHINE_SYSTEM_CALL_BYTES) &&
-           code == SJ_MACHINE_SYSTEM_CALL && !has_unwind_table(unwinder->dwfl, state->pc);
+           code == SJ_MACHINE_SYSTEM_CALL && !has_unwind_table(unwinder->dwfl, state->pc) &&
+           has_unwind_table(unwinder->dwfl, state->pc - SJ_MACHINE_SYSTEM_CALL_BYTES - 1);
 }
 
 /* Moves from such a function to its caller. The return address is where the call has put it. */

@@ -204,11 +204,16 @@ static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim
     return sj_drain_start(&drain, &recovery->drain, error);
 }
 
-static void close_pipeline(recovery_state *recovery)
+/* If the recovery failed, the blocks of a flight recording stay for the next attempt. */
+static void close_pipeline(recovery_state *recovery, sj_status status)
 {
     sj_drain_free(recovery->drain);
     sj_zombies_free(recovery->zombies);
-    sj_flight_recorder_free(recovery->flight);
+    if (status == SJ_OK) {
+        sj_flight_recorder_free(recovery->flight);
+    } else {
+        sj_flight_recorder_leave(recovery->flight);
+    }
     sj_registry_free(recovery->registry);
     sj_frame_writer_free(recovery->writer);
     if (recovery->spool != NULL) {
@@ -319,7 +324,7 @@ sj_status sj_recovery_session(const sj_recovery_claim *claim, sj_recovery_result
     if (status == SJ_OK && announced) {
         status = recover_session(&recovery, claim, result, error);
     }
-    close_pipeline(&recovery);
+    close_pipeline(&recovery, status);
     if (status == SJ_OK) {
         sj_directory_remove(claim->runtime_directory);
     }

@@ -93,7 +93,9 @@ static void print_json_row(function_list *list, const sj_plan_function *function
            (unsigned long long)function->offset, function->size);
     sj_json_text(stdout, sj_plan_string(plan, function->name));
     printf(", \"place\": ");
-    sj_json_text(stdout, strrchr(sj_function_key(&list->keys, "", function->offset), '\x1f') + 1);
+    const char *key = sj_function_key(&list->keys, "", function->offset);
+    const char *place = strrchr(key, SJ_FUNCTION_KEY_PLACE);
+    sj_json_text(stdout, place != NULL ? place + 1 : "");
     printf(", \"hookable\": %s, \"technique\": ", sj_plan_is_hooked(function) ? "true" : "false");
     sj_json_text(stdout, sj_technique_text(function->technique));
     printf(", \"reason\": ");

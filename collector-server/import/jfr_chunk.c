@@ -60,8 +60,9 @@ static sj_slice read_stored_text(sj_reader *reader, text_encoding *encoding)
     if (*encoding <= TEXT_EMPTY) {
         return (sj_slice){0};
     }
+    const uint8_t *number = reader->at; /* of a constant; else the size of the text */
     const uint64_t size = sj_jfr_number(reader);
-    const uint8_t *start = reader->at;
+    const uint8_t *start = *encoding == TEXT_CONSTANT ? number : reader->at;
     if (*encoding == TEXT_CHARS) {
         for (uint64_t i = 0; i < size && !reader->bad; i++) {
             (void)sj_jfr_number(reader);
@@ -177,7 +178,8 @@ static bool open_event(const sj_jfr_chunk *chunk, uint64_t offset, sj_reader *re
     const size_t left = sj_reader_left(reader);
     const uint8_t *start = reader->at;
     const uint64_t size = sj_jfr_number(reader);
-    if (reader->bad || offset < SJ_JFR_HEAD_BYTES || size > left) {
+    if (reader->bad || offset < SJ_JFR_HEAD_BYTES || size > left ||
+        size < (uint64_t)(reader->at - start)) {
         return false;
     }
     reader->end = start + size;
@@ -303,10 +305,11 @@ static sj_status read_constants(sj_jfr_chunk *chunk, uint64_t offset)
             return SJ_OK;
         }
         /* lists lie one before the other, so that this ends */
-        if (distance > 0 || (uint64_t)-distance > offset) {
+        const uint64_t back = -(uint64_t)distance;
+        if (distance > 0 || back > offset) {
             return refuse(chunk, &reader, "the distance between constants is wrong");
         }
-        offset -= (uint64_t)-distance;
+        offset -= back;
     }
 }
 

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "cmake --install": "system.installed",
     "apt install ./sojourn": "system.package_life",
     "gpg ": "the maintainer's own",
+    "litestream ": "system.continuous_copy_store",
     "sojournd ": "system.fleet",
     "sojourn-device": "system.fleet, as a service",
     "SOJOURN_DIRECT=": "system.direct",
