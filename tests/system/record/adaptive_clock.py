@@ -108,8 +108,9 @@ def check_shown(sojourn, database, estimated):
         if name in estimated:
             check("~" in line, line)
     callers = {row["name"] for row in sojourn.sql(database, CALLERS)} - set(estimated)
-    table = output_of(sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:]
-    marks = {line.split()[-1]: line.count("~") for line in table[:table.index("")]}
+    lines = output_of(sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()
+    first = [line.split() for line in lines].index(["total", "self", "function"]) + 1
+    marks = {line.split()[-1]: line.count("~") for line in lines[first:lines.index("", first)]}
     for name, count in marks.items():
         check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
     markdown = output_of(sojourn, "report", "--all", "--markdown", "--wide", "--columns", "total,self,function", database)
