@@ -106,7 +106,7 @@ def damaged(sojourn, database, folder, before):
     storage, name = ask(database, "SELECT storage, name FROM blocks JOIN block_files ON storage LIKE 'file:' || file_id || ':%' "
                                   "ORDER BY call_count DESC LIMIT 1")[0]
     victim, offset = os.path.join(folder, name), int(storage.split(":")[2])
-    for how, says in (("gone", "No such file"), ("cut", "ends too early"), ("changed", "has other bytes"),
+    for how, says in (("gone", "No such file"), ("cut", "ends too early"), ("changed", "does not have the bytes"),
                       ("folder", "No such file")):
         shutil.copy(victim, victim + ".kept")
         if how == "gone":
