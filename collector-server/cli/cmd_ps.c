@@ -6,6 +6,7 @@
 #include "collector-server/cli/process_list.h"
 #include "collector-server/cli/terminal.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct ps_options {
     bool all;      /* processes of all users, and processes that cannot be attached to */
     bool recorded; /* only recorded processes */
     bool as_json;
+    const char *agent_path; /* NULL: the agent is not found */
 } ps_options;
 
 /* Writes the state of a process to `text`: recorded, can be attached to, or why not. Returns false
@@ -44,7 +46,7 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
         }
         return true;
     }
-    const bool can_attach = sj_preflight_check(pid, NULL, &error) == SJ_OK;
+    const bool can_attach = sj_preflight_check(pid, options->agent_path, &error) == SJ_OK;
     snprintf(text, capacity, "%s", can_attach ? "can be attached to" : error.text);
     return !options->recorded && (can_attach || options->all);
 }
@@ -109,6 +111,11 @@ static int run_ps(int argc, char **argv)
     }
     if (first != argc) {
         return sj_command_usage_error(&sj_command_ps, "there are no arguments");
+    }
+    char agent_path[PATH_MAX];
+    sj_error ignored;
+    if (sj_agent_find(NULL, NULL, agent_path, sizeof(agent_path), &ignored) == SJ_OK) {
+        chosen.agent_path = agent_path;
     }
     if (chosen.as_json) {
         json_t *list = json_array();
