@@ -241,7 +241,7 @@ def durations_have_three_digits_and_a_unit(sojourn, database):
     """Durations have three digits and a unit, in every table."""
     alike = re.compile(r"^-?(\d{1,3} ns|\d\.\d\d (us|ms|s)|\d\d\.\d (us|ms|s)|\d{3} (us|ms|s)|\d+ min \d\d s|\d+ h \d\d min)$")
     for words in (["report"], ["tree", "--all"], ["replay"], ["sessions"], ["report", "--waiting"]):
-        shown = say(sojourn, [*words, database], check=True).stdout.replace("of calls of 40 ms", "")
+        shown = say(sojourn, [*words, database], check=True).stdout.replace("for calls of 40 ms", "")
         found = re.findall(r"(?<![\w.])-?[\d.]+ (?:ns|us|ms|s)(?![\w])", shown)
         check(found and all(alike.match(text) for text in found), f"{words}: {[t for t in found if not alike.match(t)]}")
 

@@ -284,12 +284,13 @@ def test(sojourn, arguments):
     other.kill()
     other.wait()
 
-    other = subprocess.Popen(["unshare", "-pmf", "--mount-proc", "sh", "-c", f"{sample}; true"],
+    hide = f"mount -t tmpfs tmpfs {os.path.join(os.path.dirname(sojourn.program), '../lib')}"
+    other = subprocess.Popen(["unshare", "-pmf", "--mount-proc", "sh", "-c", f"{hide}; {sample}; true"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     check(other.stdout.readline() == "ready\n", "the namespaced target did not start")
     first = children(other.pid)[0]
-    refuse_untouched(sojourn, first, ["first one of another PID namespace", "sojourn record"])
-    refuse_untouched(sojourn, children(first)[0], ["another PID namespace", "nsenter -t"])
+    refuse_untouched(sojourn, first, ["does not see the agent's file", "inside of it, where it is process 1"])
+    refuse_untouched(sojourn, wait_for("the target", lambda: children(first))[0], ["does not see the agent's file"])
     output, _ = other.communicate(timeout=PATIENCE_S)
     check("mistakes 0" in output, f"the namespaced target: {output}")
     test_foreign_program(sojourn)

@@ -29,7 +29,7 @@ refused 127 "no such program" sojourn-no-such-program
 refused 127 "No such file" ./missing
 refused 126 "not executable" ./no_bit
 refused 126 "neither an ELF" ./no_format
-refused 126 "is not there" ./no_interpreter
+refused 126 "does not exist" ./no_interpreter
 refused 126 "neither an ELF" ./cut
 refused 126 "directory" "$scratch"
 refused 125 "32-bit" ./bits32
