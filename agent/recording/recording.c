@@ -112,17 +112,23 @@ static void plan_ahead(sj_recording *recording)
     (void)!sj_plan_ahead_start(&options, &recording->pipeline->ahead);
 }
 
-static sj_status prepare(sj_recording *recording, sj_error *error)
+/* Finds the agent, and checks that it fits the program. */
+static sj_status find_agent(sj_recording *recording, const sj_recording_options *options,
+                            sj_error *error)
 {
-    const sj_recording_options *options = &recording->pipeline->options;
     const char *emulated = options->program != NULL ? options->program->agent : NULL;
-    if (emulated != NULL) {
-        sj_clock_follow_emulator();
-    }
     const uint16_t machine =
         options->program != NULL ? options->program->machine : (uint16_t)SJ_MACHINE_ELF;
     SJ_TRY(sj_agent_find(options->agent_path, emulated, recording->agent_path, PATH_MAX, error));
-    SJ_TRY(sj_agent_check_machine(recording->agent_path, machine, error));
+    return sj_agent_check_machine(recording->agent_path, machine, error);
+}
+
+static sj_status prepare(sj_recording *recording, sj_error *error)
+{
+    const sj_recording_options *options = &recording->pipeline->options;
+    if (options->program != NULL && options->program->agent != NULL) {
+        sj_clock_follow_emulator();
+    }
     if (options->attach_pid != 0) {
         recording->pipeline->options.selection.library_calls =
             false; /* SJ_POLICY_LIBRARIES_UNBOUND */
@@ -149,7 +155,11 @@ sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording
     }
     made->signals = -1;
     made->launch = (sj_launch){.pid = -1, .go = -1, .failed = -1};
-    sj_status status = sj_pipeline_new(options, &made->pipeline, error);
+    /* before the pipeline makes folders, so that a refusal leaves nothing behind */
+    sj_status status = find_agent(made, options, error);
+    if (status == SJ_OK) {
+        status = sj_pipeline_new(options, &made->pipeline, error);
+    }
     if (status == SJ_OK) {
         status = prepare(made, error);
     }
