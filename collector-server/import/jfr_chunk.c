@@ -60,9 +60,9 @@ static sj_slice read_stored_text(sj_reader *reader, text_encoding *encoding)
     if (*encoding <= TEXT_EMPTY) {
         return (sj_slice){0};
     }
-    const uint8_t *number = reader->at; /* of a constant; else the size of the text */
+    const uint8_t *at_number = reader->at;
     const uint64_t size = sj_jfr_number(reader);
-    const uint8_t *start = *encoding == TEXT_CONSTANT ? number : reader->at;
+    const uint8_t *start = *encoding == TEXT_CONSTANT ? at_number : reader->at;
     if (*encoding == TEXT_CHARS) {
         for (uint64_t i = 0; i < size && !reader->bad; i++) {
             (void)sj_jfr_number(reader);

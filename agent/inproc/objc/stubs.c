@@ -52,11 +52,11 @@ typedef struct stub_area {
 } stub_area;
 
 /* A multiple of the pages of every machine. Agents of other versions use the same number. */
-enum { AREA_PAGE_BYTES = 65536 };
-_Static_assert(AREA_PAGE_BYTES % SJ_PAGE_MOST_BYTES == 0, "the stubs begin at a page");
+enum { AREA_ALIGNMENT = 65536 };
+_Static_assert(AREA_ALIGNMENT % SJ_PAGE_MOST_BYTES == 0, "the stubs begin at a page");
 
 /* Offset of the stubs in the area. */
-#define CODE_OFFSET ((sizeof(stub_area) + AREA_PAGE_BYTES - 1) / AREA_PAGE_BYTES * AREA_PAGE_BYTES)
+#define CODE_OFFSET ((sizeof(stub_area) + AREA_ALIGNMENT - 1) / AREA_ALIGNMENT * AREA_ALIGNMENT)
 
 static stub_area *area;     /* NULL if none was created or adopted. */
 static uint8_t *writable;   /* Writable mapping of the stubs. NULL if stubs cannot be created. */

@@ -35,6 +35,9 @@ refused 126 "directory" "$scratch"
 refused 125 "32-bit" ./bits32
 refused 125 "AddressSanitizer" "$samples/ends_sanitized"
 refused 125 "statically linked" "$samples/ends_static"
+equal "nothing was begun" "" \
+    "$(ls "$XDG_STATE_HOME" 2>/dev/null; ls "$XDG_RUNTIME_DIR")"
+
 # The dynamic loader would ignore an agent of another machine, and the program would run unrecorded.
 other_agent=$(dirname "$sojourn")/../lib/libsojourn-agent-aarch64.so
 "$sojourn" record --agent "$other_agent" -- true >out.txt 2>err.txt
@@ -42,5 +45,4 @@ equal "exit code with the agent of another machine" 125 "$?"
 equal "sentences about the agent of another machine" 1 "$(wc -l <err.txt)"
 grep -q "libsojourn-agent-aarch64.so is built for aarch64, and the program for x86-64; install" err.txt ||
     fail "the agent of another machine: $(cat err.txt)"
-equal "nothing was begun" "" \
-    "$(ls "$XDG_STATE_HOME" 2>/dev/null; ls "$XDG_RUNTIME_DIR")"
+equal "recordings with the agent of another machine" "" "$(ls "$XDG_STATE_HOME/sojourn/spool"; ls "$XDG_RUNTIME_DIR")"
