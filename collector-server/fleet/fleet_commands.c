@@ -97,7 +97,7 @@ sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance, u
     sqlite3_bind_int64(statement, 3, instance);
     const sj_status status = sj_fleet_read_number(fleet, statement, &claimed_by, error);
     if (status == SJ_ENOTFOUND) {
-        return sj_fail(error, status, "the command is no longer open");
+        return sj_fail(error, status, "the command has ended already");
     }
     return status != SJ_OK || claimed_by == instance
                ? status

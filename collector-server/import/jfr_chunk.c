@@ -10,7 +10,7 @@ enum {
     METADATA_AT = 24,
     FLAGS_AT = 67,
     COMPRESSED = 1,
-    MOST_DEPTH = 16, /* of elements and of values in values */
+    MOST_DEPTH = 16, /* elements or values in one another */
     NUMBER_BYTES = 9,
     MOST_ATTRIBUTES = 64
 };

@@ -37,7 +37,7 @@ typedef struct sj_jfr_chunk {
     sj_hash_map by_number; /* number of a class -> its index */
     sj_hash_map constants; /* number of a constant, and of its class -> its offset */
     size_t bad_at;         /* offset of what is wrong, after SJ_ECORRUPT */
-    const char *problem;   /* what is wrong */
+    const char *problem;   /* the reason of a refusal */
 } sj_jfr_chunk;
 
 /* Reads the classes and finds the constants of a chunk. Borrows `bytes`. Fails with SJ_ECORRUPT and
@@ -60,7 +60,7 @@ const sj_jfr_field *sj_jfr_field_find(sj_jfr_chunk *chunk, uint32_t type, const 
 void sj_jfr_field_skip(sj_jfr_chunk *chunk, const sj_jfr_field *field, sj_reader *reader);
 
 /* Sets a reader to the value that the reader `at` has for a field: the value itself, or the
- * constant that it names. Returns false if there is no such constant, or if the value is damaged.
+ * constant that it names. Returns false if the constant does not exist, or if the value is damaged.
  */
 bool sj_jfr_field_value(const sj_jfr_chunk *chunk, const sj_jfr_field *field, sj_reader at,
                         sj_reader *value);

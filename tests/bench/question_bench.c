@@ -96,7 +96,7 @@ static void print_median(const char *what, const double *values, size_t count)
         sorted[i] = values[i];
     }
     qsort(sorted, count, sizeof(*sorted), compare);
-    const size_t reach = (size_t)(0.98 * sqrt((double)count)); /* of ranks, on both sides */
+    const size_t reach = (size_t)(0.98 * sqrt((double)count)); /* this many ranks on both sides */
     const size_t low = count / 2 > reach ? count / 2 - reach : 0;
     const size_t high = count / 2 + reach < count ? count / 2 + reach : count - 1;
     printf("  %-34s %7.0f us (%.0f to %.0f), p99 %.0f\n", what, sorted[count / 2], sorted[low],

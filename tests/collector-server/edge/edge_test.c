@@ -615,7 +615,7 @@ static void the_edge_removes_its_own_socket_file_only(void **state)
     (void)state;
     start();
     assert_int_equal(unlink(test->path), 0);
-    leave_socket_file(); /* of another server */
+    leave_socket_file(); /* another server makes it */
     sj_edge_stop(test->edge);
     test->edge = NULL;
     assert_int_equal(unlink(test->path), 0);
