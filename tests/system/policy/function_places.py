@@ -91,7 +91,15 @@ def builds(sojourn, program, often, rarely):
     check("often" not in found and found.get("rarely") == 10, f"with names: {found}")
 
 
+def odd_file(sojourn):
+    """Functions of a file whose name cannot stand in a place are listed without places."""
+    program = build_sample(sojourn, "policy/unnamed.c", program=sojourn.path("a:b"))
+    listed = sojourn.run(["functions", "--json", program], capture_output=True, text=True, check=True).stdout
+    check({row["place"] for row in json_rows(listed)[0]["functions"]} == {""}, f"places of a file a:b: {listed[:300]}")
+
+
 def run(sojourn, _):
+    odd_file(sojourn)
     program = build_sample(sojourn, "policy/unnamed.c", "-O2", "-Wl,--build-id")
     names = symbols(program)
     often, rarely = f"unnamed+{names['often']:#x}", f"unnamed+{names['rarely']:#x}"
